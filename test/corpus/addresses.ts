@@ -1,6 +1,6 @@
 /**
- * Forms of addresses and what the guard has to make of them, collected from the IANA
- * special-purpose registries, the RFCs named beside them, and the ways past address filters.
+ * Forms of addresses and what the guard must decide about them, collected from the IANA
+ * special-purpose registries, the RFCs named beside them, and known ways past address filters.
  */
 export type Verdict = "public" | "refused";
 
@@ -141,8 +141,8 @@ export const LITERALS: readonly AddressCase[] = [
     ["::ffff:224.0.0.1", "mapped multicast"],
     ["::ffff:0:127.0.0.1", "IPv4-translated loopback (RFC 2765 §2.1)"],
     ["::ffff:0:8.8.8.8", "IPv4-translated, obsolete whatever it embeds"],
-    ["::fffe:8.8.8.8", "beside mapped"],
-    ["::1:ffff:8.8.8.8", "beside mapped"],
+    ["::fffe:8.8.8.8", "beside the mapped prefix"],
+    ["::1:ffff:8.8.8.8", "beside the mapped prefix"],
     ["64:ff9b::127.0.0.1", "NAT64 of loopback"],
     ["64:ff9b::7f00:1", "NAT64 of loopback in hexadecimal"],
     ["64:ff9b::10.0.0.1", "NAT64 of private use"],
@@ -200,7 +200,7 @@ export const LITERALS: readonly AddressCase[] = [
     ["ff00::1", "multicast"],
     ["ff02::1", "all nodes"],
     ["ff0e::1", "global multicast"],
-    ["ffff:ffff:ffff:ffff:ffff:ffff:ffff:ffff", "the very last"],
+    ["ffff:ffff:ffff:ffff:ffff:ffff:ffff:ffff", "the last of all"],
   ]),
 ];
 
@@ -265,7 +265,7 @@ export const URL_HOSTS: readonly AddressCase[] = [
   ]),
 ];
 
-/** What is not an address literal, though one reader or another might take it for one. */
+/** Texts that are no address literals, though some parser may take them for one. */
 export const NO_LITERALS: readonly string[] = [
   "", " ", "0", "127.1", "127.0.1", "2130706433", "0x7f000001", "0x7f.0.0.1", "0177.0.0.1",
   "127.0.0.01", "127.0.0.00", "1.2.3", "1.2.3.", ".1.2.3", "1..2.3", "1.2.3.4.", "1.2.3.4.5",

@@ -2,14 +2,14 @@ import { createHmac, generateKeyPairSync, type KeyObject, sign } from "node:cryp
 
 type Members = Readonly<Record<string, unknown>>;
 
-/** What is sent beside the grant, and the header fields that come with it. */
+/** A bad assertion: its label, the fields sent with the grant, and the status of the response. */
 export interface Forgery {
   readonly what: string;
   readonly fields: Readonly<Record<string, string>>;
   readonly status: 400 | 401;
 }
 
-/** What an attacker may know, and more: the app's own private key as well. */
+/** What an attacker may know, and even the app's own private key. */
 export interface AssertionPrey {
   readonly app: string;
   readonly issuer: string;
@@ -75,26 +75,26 @@ export function badAssertions(prey: AssertionPrey): readonly Forgery[] {
     ["no aud", { aud: undefined }],
     ["another server as aud", { aud: "https://other.example" }],
     ["the token endpoint as aud", { aud: `${issuer}/authorization/token` }],
-    ["a slash behind the issuer as aud", { aud: `${issuer}/` }],
+    ["the issuer with a slash at the end as aud", { aud: `${issuer}/` }],
     ["the issuer in upper case as aud", { aud: issuer.toUpperCase() }],
     ["the issuer and another server as aud", { aud: [issuer, "https://other.example"] }],
     ["the issuer twice as aud", { aud: [issuer, issuer] }],
-    ["the issuer and nothing as aud", { aud: [issuer, null] }],
+    ["the issuer and null as aud", { aud: [issuer, null] }],
     ["a list in a list as aud", { aud: [[issuer]] }],
     ["an empty list as aud", { aud: [] }],
     ["an object as aud", { aud: { 0: issuer } }],
     ["no exp", { exp: undefined }],
     ["exp that has passed", { exp: nowS - 1, iat: undefined }],
     ["exp that has passed long ago", { exp: 1, iat: undefined }],
-    ["exp of an hour ahead", { exp: nowS + 3600 }],
+    ["exp an hour ahead", { exp: nowS + 3600 }],
     ["exp too far ahead", { exp: nowS + 330 }],
-    ["exp without end", { exp: 1e300 }],
+    ["an exp in the endless future", { exp: 1e300 }],
     ["exp in milliseconds", { exp: Date.now() + 60_000 }],
     ["exp as text", { exp: String(nowS + 60) }],
     ["exp null", { exp: null }],
     ["exp as a list", { exp: [nowS + 60] }],
     ["iat in the future", { iat: nowS + 120 }],
-    ["iat of an hour ago", { iat: nowS - 3600 }],
+    ["iat an hour ago", { iat: nowS - 3600 }],
     ["iat as text", { iat: String(nowS) }],
     ["iat null", { iat: null }],
     ["nbf in the future", { nbf: nowS + 120 }],
@@ -125,17 +125,17 @@ export function badAssertions(prey: AssertionPrey): readonly Forgery[] {
     ["kid null", { kid: null }],
     ["kid in a list", { kid: [jwk.kid] }],
     ["kid __proto__", { kid: "__proto__" }],
-    ["a key that nobody knows", {}, own.privateKey],
+    ["an unknown key", {}, own.privateKey],
     ["a key in jwk", { jwk: ownJwk }, own.privateKey],
     ["a key in jwk under the true kid", { jwk: { ...ownJwk, kid: jwk.kid } }, own.privateKey],
     ["keys at jku", { jku: "http://127.0.0.1:1/jwks.json" }],
     ["a certificate in x5c", { x5c: ["AAAA"] }],
-    ["crit with what nobody knows", { crit: ["exp"], exp: nowS + 60 }],
+    ["crit with an unknown extension", { crit: ["exp"], exp: nowS + 60 }],
     ["an empty crit", { crit: [] }],
     ["crit b64 (RFC 7797)", { crit: ["b64"], b64: false }],
     ["b64 alone", { b64: false }],
     ["zip", { zip: "DEF" }],
-    ["cty JWT, as a nested one has", { cty: "JWT" }],
+    ["cty JWT, as of a nested JWT", { cty: "JWT" }],
   ];
   const bare = (assertion: string) => assertionFields(assertion);
   const good = () => signAssertion(header, claims(), privateKey);
@@ -161,7 +161,7 @@ export function badAssertions(prey: AssertionPrey): readonly Forgery[] {
     ["a JWT as the claims", bare(signText(signed, JSON.stringify(good()), privateKey))],
     ["aud twice, the last one wrong",
       bare(signText(signed, text.replace("}", ',"aud":"https://other.example"}'), privateKey))],
-    ["sub twice, the last one another's",
+    ["sub twice, the last one another app's",
       bare(signText(signed, text.replace("}", `,"sub":"${other.app}"}`), privateKey))],
     ["alg twice, the last one none",
       bare(signText(signed.replace("}", ',"alg":"none"}'), text, privateKey))],
@@ -170,11 +170,11 @@ export function badAssertions(prey: AssertionPrey): readonly Forgery[] {
     ["claims in a list", bare(signText(signed, `[${text}]`, privateKey))],
     ["claims that are no JSON", bare(signText(signed, text.slice(1), privateKey))],
     ["padding", bare(`${good()}==`)],
-    ["a space behind", bare(`${good()} `)],
+    ["a space at the end", bare(`${good()} `)],
     ["four parts", bare(`${good()}.AAAA`)],
     ["five parts, as a JWE has", bare(`${good()}.AAAA.AAAA`)],
     ["JSON serialization", bare(JSON.stringify({ payload: goodClaims, signature: "x" }))],
-    ["no text of a JWT", bare("assertion")],
+    ["a text that is no JWT", bare("assertion")],
     ["a wrong type", { ...bare(good()), client_assertion_type: "jwt-bearer" }],
     ["the type for SAML", {
       ...bare(good()),
@@ -185,8 +185,8 @@ export function badAssertions(prey: AssertionPrey): readonly Forgery[] {
     ["another app's client_id", { ...bare(good()), client_id: other.app }],
     ["an unknown client_id", { ...bare(good()), client_id: "aunknown" }],
     ["client_id alone", { client_id: app }],
-    ["a secret in its place", { client_id: app, client_secret: goodSignature }],
-    ["a secret besides", { ...bare(good()), client_id: app, client_secret: "secret" }, 400],
+    ["a secret instead of an assertion", { client_id: app, client_secret: goodSignature }],
+    ["a secret as well", { ...bare(good()), client_id: app, client_secret: "secret" }, 400],
   ];
   const status: Forgery["status"] = 401;
   return [
@@ -227,20 +227,20 @@ export function badKeys(): readonly (readonly [what: string, jwks: unknown, poin
     ["secp256k1", keys(pairOf("secp256k1").publicKey.export({ format: "jwk" })), "/jwks/keys/0"],
     ["X25519", keys(generateKeyPairSync("x25519").publicKey.export({ format: "jwk" })),
       "/jwks/keys/0"],
-    ["a point that is on no curve", keys({ ...ec, y: ec.x }), "/jwks/keys/0"],
+    ["a point that is not on the curve", keys({ ...ec, y: ec.x }), "/jwks/keys/0"],
     ["a key without y", keys({ kty: "EC", crv: "P-256", x: ec.x }), "/jwks/keys/0"],
-    ["an alg that the key does not have", keys({ ...ec, alg: "RS256" }), "/jwks/keys/0"],
+    ["an alg that does not fit the key", keys({ ...ec, alg: "RS256" }), "/jwks/keys/0"],
     ["alg none", keys({ ...ec, alg: "none" }), "/jwks/keys/0/alg"],
     ["alg HS256", keys({ ...ec, alg: "HS256" }), "/jwks/keys/0/alg"],
     ["a key for encryption", keys({ ...ec, use: "enc" }), "/jwks/keys/0/use"],
     ["a kid that is no text", keys({ ...ec, kid: 1 }), "/jwks/keys/0/kid"],
-    ["one kid twice", keys({ ...ec, kid: "a" }, { ...ec, kid: "b" }, { ...ec, kid: "a" }),
+    ["a duplicate kid", keys({ ...ec, kid: "a" }, { ...ec, kid: "b" }, { ...ec, kid: "a" }),
       "/jwks/keys/2/kid"],
-    ["no key", keys(), "/jwks/keys"],
+    ["an empty list of keys", keys(), "/jwks/keys"],
     ["six keys", keys(ec, ec, ec, ec, ec, ec), "/jwks/keys"],
     ["keys that are no list", { keys: ec }, "/jwks/keys"],
-    ["no keys", {}, "/jwks/keys"],
-    ["a list of keys", [ec], "/jwks"],
-    ["an address", "https://app.example/jwks.json", "/jwks"],
+    ["a JWK set without keys", {}, "/jwks/keys"],
+    ["a list instead of a JWK set", [ec], "/jwks"],
+    ["a URL instead of a JWK set", "https://app.example/jwks.json", "/jwks"],
   ];
 }

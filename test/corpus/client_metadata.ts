@@ -1,7 +1,7 @@
 /** Where the documents below are. */
 export const DOCUMENT_URL = "https://app.example/oauth/client.json";
 
-/** What a client_id must look like for a document to be fetched from it, each with what it is. */
+/** Client ids from which a document is fetched. */
 export const DOCUMENT_URLS: readonly string[] = [
   DOCUMENT_URL,
   "https://app.example/c",
@@ -16,7 +16,7 @@ export const REFUSED_URLS: readonly (readonly [url: string, what: string])[] = [
   ["https://app.example", "no path"],
   ["https://app.example/", "no path but the slash"],
   ["http://app.example/client.json", "http"],
-  ["http://localhost.evil.example/client.json", "http at a name that begins as loopback does"],
+  ["http://localhost.evil.example/client.json", "http at a host that begins with localhost"],
   ["ftp://app.example/client.json", "another scheme"],
   ["file:///etc/passwd", "a file"],
   ["data:application/json,{}", "data"],
@@ -30,8 +30,8 @@ export const REFUSED_URLS: readonly (readonly [url: string, what: string])[] = [
   ["https://APP.example/client.json", "a host in capitals"],
   ["https://app.example:443/client.json", "the usual port"],
   ["https://app.example:/client.json", "an empty port"],
-  ["https://app.example:0443/client.json", "a port with a zero before"],
-  ["https://app.example:65536/client.json", "a port that there is not"],
+  ["https://app.example:0443/client.json", "a port with a leading zero"],
+  ["https://app.example:65536/client.json", "a port out of range"],
   ["https://app.example:8443@evil.example/client.json", "a port that is a password"],
   ["https://user@app.example/client.json", "a user"],
   ["https://user:secret@app.example/client.json", "credentials"],
@@ -52,7 +52,7 @@ export const REFUSED_URLS: readonly (readonly [url: string, what: string])[] = [
   ["https://app.example//client.json", "an empty segment"],
   ["https://app.example/client json", "a space"],
   ["https://app.example/client.json\n", "a line break"],
-  [" https://app.example/client.json", "a space before"],
+  [" https://app.example/client.json", "a space at the start"],
   ["https://app.example/%00", "an encoded NUL"],
   ["https://app.example/%zz", "a broken escape"],
   ["https://bücher.example/client.json", "a host that is not ASCII"],
@@ -63,12 +63,12 @@ export const REFUSED_URLS: readonly (readonly [url: string, what: string])[] = [
   ["https://0x7f000001/client.json", "loopback in hexadecimal"],
   ["https://0177.0.0.1/client.json", "loopback in octal"],
   ["https://127.1/client.json", "loopback with two parts"],
-  ["https://[0:0:0:0:0:0:0:1]/client.json", "IPv6 loopback at length"],
+  ["https://[0:0:0:0:0:0:0:1]/client.json", "IPv6 loopback, not shortened"],
   ["https://[::ffff:127.0.0.1]/client.json", "mapped loopback as dotted quad"],
   [`https://app.example/${"a".repeat(2048)}`, "too long"],
 ];
 
-/** Canonical client ids at addresses that nothing is fetched from. */
+/** The hosts of canonical client ids from which nothing is fetched. */
 export const REFUSED_ADDRESSES: readonly string[] = [
   "127.0.0.1", "127.255.255.254", "0.0.0.0", "10.0.0.1", "100.64.0.1", "169.254.169.254",
   "172.16.0.1", "192.168.0.1", "168.63.129.16", "198.18.0.1", "224.0.0.1", "255.255.255.255",
@@ -84,9 +84,9 @@ const GOOD: Json = {
   redirect_uris: ["https://app.example/callback", "http://127.0.0.1/callback"],
 };
 
-/** Documents that are taken, each with what is in it. */
+/** Documents that are accepted, each with what is in it. */
 export const TAKEN_DOCUMENTS: readonly (readonly [document: Json, what: string])[] = [
-  [GOOD, "what is needed"],
+  [GOOD, "only what is needed"],
   [{ ...GOOD, client_name: undefined }, "no name"],
   [{ ...GOOD, token_endpoint_auth_method: "none" }, "the only way to authenticate"],
   [{
@@ -98,11 +98,11 @@ export const TAKEN_DOCUMENTS: readonly (readonly [document: Json, what: string])
   [{ ...GOOD, redirect_uris: ["http://localhost/cb"] }, "localhost"],
   [{ ...GOOD, redirect_uris: ["http://[::1]:3000/cb"] }, "IPv6 loopback"],
   [{ ...GOOD, redirect_uris: ["https://elsewhere.example/cb"] }, "another origin"],
-  [{ ...GOOD, redirect_uris: ["cursor://x/cb", "https://app.example/cb"] }, "one that is left out"],
+  [{ ...GOOD, redirect_uris: ["cursor://x/cb", "https://app.example/cb"] }, "one that is ignored"],
   [{ ...GOOD, jwks: { keys: [{ kty: "EC", crv: "P-256", x: "x", y: "y" }] } }, "a public key"],
 ];
 
-/** Documents that are not. */
+/** Documents that are refused, each with the reason. */
 export const REFUSED_DOCUMENTS: readonly (readonly [document: unknown, what: string])[] = [
   [{}, "nothing"],
   [[], "a list"],
@@ -112,13 +112,13 @@ export const REFUSED_DOCUMENTS: readonly (readonly [document: unknown, what: str
   [{ ...GOOD, client_id: undefined }, "no client_id"],
   [{ ...GOOD, client_id: null }, "a client_id that is null"],
   [{ ...GOOD, client_id: [DOCUMENT_URL] }, "a client_id in a list"],
-  [{ ...GOOD, client_id: "https://evil.example/client.json" }, "another's client_id"],
-  [{ ...GOOD, client_id: `${DOCUMENT_URL}/` }, "a client_id with a slash behind"],
+  [{ ...GOOD, client_id: "https://evil.example/client.json" }, "the client_id of another document"],
+  [{ ...GOOD, client_id: `${DOCUMENT_URL}/` }, "a client_id with a slash at the end"],
   [{ ...GOOD, client_id: `${DOCUMENT_URL}?` }, "a client_id with an empty query"],
   [{ ...GOOD, client_id: `${DOCUMENT_URL}#` }, "a client_id with an empty fragment"],
   [{ ...GOOD, client_id: DOCUMENT_URL.toUpperCase() }, "a client_id in capitals"],
-  [{ ...GOOD, client_id: DOCUMENT_URL.replace("app.", "app.:443") }, "another spelling"],
-  [{ ...GOOD, client_id: ` ${DOCUMENT_URL}` }, "a client_id with a space before"],
+  [{ ...GOOD, client_id: DOCUMENT_URL.replace("app.", "app.:443") }, "another spelling of it"],
+  [{ ...GOOD, client_id: ` ${DOCUMENT_URL}` }, "a client_id with a space at the start"],
   [{ ...GOOD, client_id: "a0mhc0000000000000000000000" }, "the id of a registered app"],
   [{ ...GOOD, client_name: 7 }, "a name that is a number"],
   [{ ...GOOD, client_name: "" }, "an empty name"],
@@ -126,14 +126,14 @@ export const REFUSED_DOCUMENTS: readonly (readonly [document: unknown, what: str
   [{ ...GOOD, client_name: "a".repeat(101) }, "a name that is too long"],
   [{ ...GOOD, client_name: "a\u0000b" }, "a name with a NUL"],
   [{ ...GOOD, client_name: "a\nb" }, "a name of two lines"],
-  [{ ...GOOD, client_name: { en: "x" } }, "a name in languages"],
+  [{ ...GOOD, client_name: { en: "x" } }, "a name by language"],
   [{ ...GOOD, redirect_uris: undefined }, "no redirect URIs"],
   [{ ...GOOD, redirect_uris: [] }, "an empty list of redirect URIs"],
   [{ ...GOOD, redirect_uris: "https://app.example/callback" }, "redirect URIs as a string"],
-  [{ ...GOOD, redirect_uris: { 0: "https://app.example/callback" } }, "as an object"],
+  [{ ...GOOD, redirect_uris: { 0: "https://app.example/callback" } }, "redirect URIs as an object"],
   [{ ...GOOD, redirect_uris: [7] }, "a redirect URI that is a number"],
-  [{ ...GOOD, redirect_uris: [null, "https://app.example/callback"] }, "one that is null"],
-  [{ ...GOOD, redirect_uris: [["https://app.example/callback"]] }, "one in a list"],
+  [{ ...GOOD, redirect_uris: [null, "https://app.example/callback"] }, "a null redirect URI"],
+  [{ ...GOOD, redirect_uris: [["https://app.example/callback"]] }, "a redirect URI in a list"],
   [{ ...GOOD, redirect_uris: Array.from({ length: 101 }, (_, at) => `https://a.example/${at}`) },
     "too many redirect URIs"],
   ...[
@@ -149,7 +149,7 @@ export const REFUSED_DOCUMENTS: readonly (readonly [document: unknown, what: str
   [{ ...GOOD, client_secret: "secret" }, "a secret"],
   [{ ...GOOD, client_secret: "" }, "an empty secret"],
   [{ ...GOOD, client_secret: null }, "a secret that is null"],
-  [{ ...GOOD, client_secret_expires_at: 0 }, "when a secret expires"],
+  [{ ...GOOD, client_secret_expires_at: 0 }, "the expiry of a secret"],
   ...["client_secret_basic", "client_secret_post", "client_secret_jwt", "private_key_jwt",
     "tls_client_auth", "NONE", "", null, ["none"]].map((method) =>
     [{ ...GOOD, token_endpoint_auth_method: method }, `authentication by ${method}`] as const),
@@ -160,7 +160,7 @@ export const REFUSED_DOCUMENTS: readonly (readonly [document: unknown, what: str
   [{ ...GOOD, jwks: "keys" }, "keys as a string"],
 ];
 
-/** Redirect URIs that are asked for, against those of a document. */
+/** The redirect URIs of a document; those below match one of them, or none. */
 export const LISTED = [
   "https://app.example/callback", "http://127.0.0.1/cb", "http://localhost:3000/cb",
   "http://[::1]/cb", "com.example.app:/cb",
@@ -187,7 +187,7 @@ export const REFUSED_REDIRECTS: readonly string[] = [
   "javascript:alert(1)", "data:text/html,x", "",
 ];
 
-/** Of a private-use scheme, and no URL to a browser (URL Standard §4.4). */
+/** Redirect URIs of a private-use scheme that no browser can parse (URL Standard §4.4). */
 export const UNREADABLE_REDIRECTS: readonly string[] = [
   "com.example.app://h:99999/cb", "com.example.app://[bad/cb", "com.example.app://a<b/cb",
   `com.example.app:/${"x".repeat(2_048)}`,

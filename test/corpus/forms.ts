@@ -1,7 +1,7 @@
-/** What a form has when it is read: names with their values, empty ones too, in order. */
+/** The content of a parsed form: names with their values, empty ones too, in order. */
 export type FormPairs = readonly (readonly [name: string, value: string])[];
 
-/** Forms that are accepted: what they are, the text (sent as UTF-8), and the pairs in them. */
+/** Forms that are accepted: a label, the text (sent as UTF-8), and the pairs in it. */
 export const goodForms: readonly (readonly [what: string, text: string, pairs: FormPairs])[] = [
   ["nothing", "", []],
   ["one pair", "a=b", [["a", "b"]]],
@@ -38,12 +38,12 @@ export const goodForms: readonly (readonly [what: string, text: string, pairs: F
   ["an encoded byte order mark", "a=%EF%BB%BF", [["a", "\ufeff"]]],
   ["an encoded NUL", "a=%00", [["a", "\u0000"]]],
   ["an encoded line break", "a=%0D%0A", [["a", "\r\n"]]],
-  ["a raw line feed behind", "a=b\n", [["a", "b\n"]]],
+  ["a raw line feed at the end", "a=b\n", [["a", "b\n"]]],
   ["a semicolon, which separates nothing", "a=b;c=d", [["a", "b;c=d"]]],
   ["brackets, which mean nothing", "a[]=b", [["a[]", "b"]]],
-  ["a question mark in front", "?a=b", [["?a", "b"]]],
+  ["a question mark at the start", "?a=b", [["?a", "b"]]],
   ["a hash", "a=b#c", [["a", "b#c"]]],
-  ["a name of every object", "__proto__=a&constructor=b&toString=c",
+  ["names that every object has", "__proto__=a&constructor=b&toString=c",
     [["__proto__", "a"], ["constructor", "b"], ["toString", "c"]]],
   ["a name in two cases", "a=b&A=c", [["a", "b"], ["A", "c"]]],
   ["a repeated name", "a=b&a=c", [["a", "b"], ["a", "c"]]],
@@ -67,25 +67,25 @@ export const goodForms: readonly (readonly [what: string, text: string, pairs: F
   ["a long value", `a=${"x".repeat(60_000)}`, [["a", "x".repeat(60_000)]]],
 ];
 
-/** Forms that are refused as a whole, each with what it is. */
+/** Forms that are refused as a whole, each with a label. */
 export const badForms: readonly (readonly [what: string, body: string | Uint8Array])[] = [
   ["a percent sign alone", "a=%"],
   ["a percent sign before a pair", "a=%&b=c"],
   ["half an escape", "a=%4"],
   ["half an escape before a pair", "a=%4&1=c"],
   ["an escape of one digit", "a=%4g"],
-  ["an escape of no digits", "a=%zz"],
+  ["an escape without digits", "a=%zz"],
   ["an escape of a sign", "a=%-1"],
   ["an escape of a plus sign", "a=%+1"],
   ["an escape of a space", "a=% 41"],
-  ["a prefix of hexadecimal", "a=%0x"],
+  ["an escape with 0x", "a=%0x"],
   ["two percent signs", "a=%%41"],
-  ["a foreign escape", "a=%u0041"],
+  ["a non-standard escape", "a=%u0041"],
   ["an escape of fullwidth digits", "a=%\uff14\uff11"],
   ["a bad escape in the name", "%zz=a"],
   ["a bad escape in a name without a value", "%"],
   ["a bad escape in a parameter that nobody reads", "grant_type=password&x=%zz"],
-  ["a bad escape behind a good one", "a=%41%4"],
+  ["a bad escape after a good one", "a=%41%4"],
   ["an encoded byte that is not UTF-8", "a=%FF"],
   ["an encoded continuation byte alone", "a=%80"],
   ["encoded Latin-1", "a=%FC"],

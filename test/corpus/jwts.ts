@@ -105,7 +105,7 @@ function withOwnKey({ token, jwk }: Prey): Forgery[] {
     ["a kid that is SQL", { kid: "' UNION SELECT 'x" }],
     ["kid __proto__", { kid: "__proto__" }],
     ["kid constructor", { kid: "constructor" }],
-    ["a kid with a space behind", { kid: `${kid} ` }],
+    ["a kid with a space at the end", { kid: `${kid} ` }],
     ["its key in jwk", { jwk: ownJwk }],
     ["its key in jwk under the true kid", { jwk: { ...ownJwk, kid } }],
     ["its key in jwk and no kid", { jwk: ownJwk, kid: undefined }],
@@ -113,7 +113,7 @@ function withOwnKey({ token, jwk }: Prey): Forgery[] {
     ["its certificate in x5c", { x5c }],
     ["its certificate at x5u", { x5u: "http://127.0.0.1:1/cert.pem" }],
     ["a thumbprint in x5t", { x5t: "AAAA", "x5t#S256": "AAAA" }],
-    ["crit with what nobody knows", { crit: ["exp"], exp: 1 }],
+    ["crit with an unknown extension", { crit: ["exp"], exp: 1 }],
     ["an unencoded payload (RFC 7797)", { crit: ["b64"], b64: false }],
     ["a claim in the header (RFC 7519 §5.3)", { iss: decode(claims)["iss"] }],
   ];
@@ -123,7 +123,7 @@ function withOwnKey({ token, jwk }: Prey): Forgery[] {
   });
 }
 
-/** The true text under a signature that is not one, or is written in another way. */
+/** The true header and claims with a wrong signature, or with the true one in another form. */
 function withOddSignature(token: string): Forgery[] {
   const [header, claims, signature] = takeApart(token);
   const bytes = Buffer.from(signature, "base64url");
@@ -144,7 +144,7 @@ function withOddSignature(token: string): Forgery[] {
   const text = `${header}.${claims}`;
   return [
     ...signatures.map(([what, odd]): Forgery =>
-      [`as signature ${what}`, `${text}.${odd.toString("base64url")}`]
+      [`a signature of ${what}`, `${text}.${odd.toString("base64url")}`]
     ),
     ...["ES384", "ES512", "ES256K", "RS256", "PS256", "EdDSA", "es256", "ES256 "].map(
       (alg): Forgery =>
@@ -177,10 +177,10 @@ function withOddForm(token: string): Forgery[] {
   const standard = (part: string) => Buffer.from(part, "base64url").toString("base64");
   return [
     ...loose,
-    ["padding behind", `${token}==`],
+    ["padding at the end", `${token}==`],
     ["padding in every part", [header, claims, signature].map(standard).join(".")],
-    ["a dot behind", `${token}.`],
-    ["a dot in front", `.${token}`],
+    ["a dot at the end", `${token}.`],
+    ["a dot at the start", `.${token}`],
     ["two dots between", `${header}..${claims}.${signature}`],
     ["the header twice", `${header}.${token}`],
     ["the signature twice", `${token}.${signature}`],
@@ -192,18 +192,18 @@ function withOddForm(token: string): Forgery[] {
     ["claims in place of the signature", `${header}.${claims}.${claims}`],
     ["JSON serialization (RFC 7515 §7.2)",
       JSON.stringify({ payload: claims, protected: header, signature })],
-    ["a quote around", `"${token}"`],
-    ["a comma behind", `${token},`],
-    ["an escape in it", token.replace(".", "%2e")],
-    ["a character of no alphabet in it", token.replace(/.$/, "!")],
-    ["itself twice", `${token}${token}`],
-    ["itself twice with a space between", `${token} ${token}`],
+    ["quotes around it", `"${token}"`],
+    ["a comma at the end", `${token},`],
+    ["a percent escape in it", token.replace(".", "%2e")],
+    ["a character in it that is not base64url", token.replace(/.$/, "!")],
+    ["the token twice", `${token}${token}`],
+    ["the token twice with a space between", `${token} ${token}`],
     ["nine thousand characters of claims", `${header}.${"A".repeat(9000)}.${signature}`],
     ["nine thousand characters of signature", `${token}${"A".repeat(9000)}`],
   ];
 }
 
-/** The true signature under a header or claims of another text. */
+/** The true signature with another header or other claims. */
 function withOddJson(token: string): Forgery[] {
   const [header, claims, signature] = takeApart(token);
   const said = decode(claims);
@@ -211,19 +211,19 @@ function withOddJson(token: string): Forgery[] {
   const changes: [what: string, change: Members][] = [
     ["more scopes", { scope: `${String(said["scope"])} backend` }],
     ["another subject", { sub: "u000000000000000000000000" }],
-    ["a later end", { exp: Number(said["exp"]) + 86_400 }],
+    ["a later exp", { exp: Number(said["exp"]) + 86_400 }],
     ["another jti", { jti: "g000000000000000000000000ffff" }],
     ["another app", { client_id: "a000000000000000000000000" }],
   ];
   const headers: [what: string, header: string][] = [
     ["alg none before the true one", text.replace("{", '{"alg":"none",')],
-    ["alg none behind the true one", text.replace("}", ',"alg":"none"}')],
+    ["alg none after the true one", text.replace("}", ',"alg":"none"}')],
     ["the true members twice", text.replace("}", `,${text.slice(1)}`)],
-    ["a space in front", ` ${text}`],
-    ["a line feed behind", `${text}\n`],
-    ["a byte order mark in front", `\ufeff${text}`],
+    ["a space at the start", ` ${text}`],
+    ["a line feed at the end", `${text}\n`],
+    ["a byte order mark at the start", `\ufeff${text}`],
     ["a member more", text.replace("}", ',"x":1}')],
-    ["a list around", `[${text}]`],
+    ["a list around it", `[${text}]`],
     ["null", "null"],
     ["a string", '"ES256"'],
     ["nothing", ""],
@@ -264,28 +264,28 @@ export function misusedTokens(token: string, key: KeyObject): readonly Forgery[]
     ["alg none", { alg: "none" }],
     ["alg RS256", { alg: "RS256" }],
     ["alg HS256", { alg: "HS256" }],
-    ["crit with what nobody knows", { crit: ["exp"], exp: nowSeconds + 60 }],
+    ["crit with an unknown extension", { crit: ["exp"], exp: nowSeconds + 60 }],
     ["an empty crit", { crit: [] }],
     ["crit b64 (RFC 7797)", { crit: ["b64"], b64: false }],
     ["another kid", { kid: "k000000000000000000000000" }],
   ];
   const bodies: [what: string, change: Members][] = [
     ["another issuer", { iss: "https://other.example" }],
-    ["a slash behind the issuer", { iss: `${issuer}/` }],
+    ["the issuer with a slash at the end", { iss: `${issuer}/` }],
     ["the issuer in upper case", { iss: issuer.toUpperCase() }],
     ["no issuer", { iss: undefined }],
     ["a list of issuers", { iss: [issuer] }],
     ["another audience", { aud: "https://other.example" }],
-    ["an app for an audience", { aud: claims["client_id"] }],
+    ["an app as the audience", { aud: claims["client_id"] }],
     ["no audience", { aud: undefined }],
     ["an empty list of audiences", { aud: [] }],
-    ["an end that has come", { exp: nowSeconds - 1 }],
-    ["an end that comes now", { exp: nowSeconds }],
-    ["no end", { exp: undefined }],
-    ["an end that is text", { exp: String(nowSeconds + 60) }],
-    ["an end that is null", { exp: null }],
+    ["an exp that has passed", { exp: nowSeconds - 1 }],
+    ["an exp of now", { exp: nowSeconds }],
+    ["no exp", { exp: undefined }],
+    ["an exp that is text", { exp: String(nowSeconds + 60) }],
+    ["an exp that is null", { exp: null }],
     ["no subject", { sub: undefined }],
-    ["a subject of neither kind", { sub: "somebody" }],
+    ["a subject that is neither a user nor an app", { sub: "somebody" }],
     ["a subject that is a number", { sub: 1 }],
     ["no client_id", { client_id: undefined }],
     ["no jti", { jti: undefined }],

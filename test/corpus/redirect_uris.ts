@@ -2,7 +2,7 @@ import type { checkRedirectUri } from "../../src/oauth/redirect_uri.ts";
 
 type RedirectRule = Parameters<typeof checkRedirectUri>[1];
 
-/** Redirect URIs that are tried on one app, each with what it is. */
+/** Redirect URIs that are tried on one app, each with a label. */
 export interface RedirectTable {
   readonly app: RedirectRule;
   readonly cases: readonly (readonly [raw: string, what: string])[];
@@ -33,7 +33,7 @@ const native6ListedApp: RedirectRule = {
 const localhostApp: RedirectRule = { url: "http://localhost", redirectUris: [] };
 const idnApp: RedirectRule = { url: "https://xn--mnchen-3ya.example/app", redirectUris: [] };
 
-/** What must be accepted. */
+/** Redirect URIs that must be accepted. */
 export const goodRedirects: readonly RedirectTable[] = [
   {
     app: pathApp,
@@ -123,7 +123,7 @@ export const goodRedirects: readonly RedirectTable[] = [
   },
 ];
 
-/** What must be refused: at least 150, and growing. */
+/** Redirect URIs that must be refused. */
 export const redirectAttacks: readonly RedirectTable[] = [
   {
     app: pathApp,
@@ -139,8 +139,8 @@ export const redirectAttacks: readonly RedirectTable[] = [
       ["https://example/app/cb", "the parent domain"],
       ["https://app.examples/app/cb", "a longer top-level domain"],
       ["https://app.exampl/app/cb", "a shorter top-level domain"],
-      ["https://app-example/app/cb", "a dot made a hyphen"],
-      ["https://appxexample/app/cb", "a dot that is not a wildcard"],
+      ["https://app-example/app/cb", "a hyphen for a dot"],
+      ["https://appxexample/app/cb", "another letter for a dot, which is no wildcard"],
       ["https://app.example./app/cb", "a trailing dot on the host"],
       ["https://app..example/app/cb", "two dots in the host"],
       ["https://.app.example/app/cb", "a leading dot on the host"],
@@ -189,21 +189,21 @@ export const redirectAttacks: readonly RedirectTable[] = [
       // Fragments (RFC 6749 §3.1.2).
       ["https://app.example/app/cb#", "an empty fragment"],
       ["https://app.example/app/cb#x", "a fragment"],
-      ["https://app.example/app/cb?a=b#c", "a fragment behind a query"],
+      ["https://app.example/app/cb?a=b#c", "a fragment after a query"],
       ["https://app.example#@evil.example/app/cb", "a fragment in the authority"],
       ["https://evil.example#app.example/app/cb", "the host in a fragment"],
       ["https://evil.example#https://app.example/app/cb", "the whole URI in a fragment"],
-      ["https://evil.example/#/app/cb", "the path in a fragment"],
+      ["https://evil.example/#/app/cb", "the path in another's fragment"],
       // The whole URI somewhere else.
       ["https://evil.example/https://app.example/app/cb", "the URI in another's path"],
       ["https://evil.example/?https://app.example/app/cb", "the URI in another's query"],
       ["https://evil.example?u=https://app.example/app/cb", "the URI as another's parameter"],
-      ["https://evil.example;https://app.example/app/cb", "the URI behind a semicolon"],
-      ["https://evil.example&https://app.example/app/cb", "the URI behind an ampersand"],
-      ["https://evil.example,https://app.example/app/cb", "the URI behind a comma"],
-      ["https://evil.example https://app.example/app/cb", "the URI behind a space"],
-      ["https://app.example/app/cb https://evil.example", "a second URI behind a space"],
-      ["https://app.example/app/cb,https://evil.example", "a second URI behind a comma"],
+      ["https://evil.example;https://app.example/app/cb", "the URI after a semicolon"],
+      ["https://evil.example&https://app.example/app/cb", "the URI after an ampersand"],
+      ["https://evil.example,https://app.example/app/cb", "the URI after a comma"],
+      ["https://evil.example https://app.example/app/cb", "the URI after a space"],
+      ["https://app.example/app/cb https://evil.example", "a second URI after a space"],
+      ["https://app.example/app/cb,https://evil.example", "a second URI after a comma"],
       // Outside the path.
       ["https://app.example", "the bare origin"],
       ["https://app.example/", "the root"],
@@ -214,9 +214,9 @@ export const redirectAttacks: readonly RedirectTable[] = [
       ["https://app.example/app2/cb", "a sibling path"],
       ["https://app.example/app-evil/cb", "a sibling path with a hyphen"],
       ["https://app.example/app.evil", "a sibling path with a dot"],
-      ["https://app.example/app%20/cb", "an encoded space behind the path"],
-      ["https://app.example/app%3F/cb", "an encoded question mark behind the path"],
-      ["https://app.example/app%23/cb", "an encoded hash behind the path"],
+      ["https://app.example/app%20/cb", "an encoded space after the path"],
+      ["https://app.example/app%3F/cb", "an encoded question mark after the path"],
+      ["https://app.example/app%23/cb", "an encoded hash after the path"],
       ["https://app.example/App/cb", "another case"],
       ["https://app.example/APP", "upper case"],
       ["https://app.example/%61pp/cb", "the path's first letter encoded"],
@@ -247,40 +247,40 @@ export const redirectAttacks: readonly RedirectTable[] = [
       ["https://app.example/app/..%5cevil", "dots and an encoded backslash"],
       ["https://app.example/app/..%5Cevil", "dots and an encoded backslash, upper case"],
       ["https://app.example/app%2f..%2fevil", "encoded slashes around dots"],
-      ["https://app.example/app%2fcb", "an encoded slash behind the path"],
-      ["https://app.example%2fapp/cb", "an encoded slash behind the host"],
+      ["https://app.example/app%2fcb", "an encoded slash after the path"],
+      ["https://app.example%2fapp/cb", "an encoded slash after the host"],
       ["https://app.example/app/a%2Fb", "an encoded slash below the path"],
       ["https://app.example/app/a%5Cb", "an encoded backslash below the path"],
       ["https://app.example/app/%252e%252e/evil", "doubly encoded dots"],
       ["https://app.example/app/..%252fevil", "dots and a doubly encoded slash"],
       ["https://app.example/app/%25", "an encoded percent sign"],
-      ["https://app.example/app/%25%32%65%25%32%65/evil", "dots encoded three deep"],
+      ["https://app.example/app/%25%32%65%25%32%65/evil", "dots encoded three times"],
       ["https://app.example/app/..;/evil", "dots and a path parameter"],
       ["https://app.example/app/;/../evil", "a path parameter before dots"],
       ["https://app.example/app/cb;jsessionid=1", "a path parameter"],
-      ["https://app.example/app;/cb", "a path parameter behind the path"],
+      ["https://app.example/app;/cb", "a path parameter after the path"],
       ["https://app.example/app;@evil.example", "a path parameter and an at sign"],
       ["https://app.example/app/..%00/evil", "dots and an encoded NUL"],
       ["https://app.example/app/%c0%ae%c0%ae/evil", "overlong dots"],
       ["https://app.example/app/..%c0%afevil", "an overlong slash"],
       ["https://app.example/app/..%e0%80%afevil", "an overlong slash of three bytes"],
-      ["https://app.example/app/%u002e%u002e/evil", "dots in a foreign escape"],
+      ["https://app.example/app/%u002e%u002e/evil", "dots in a non-standard escape"],
       ["https://app.example/app/%ff", "an escape that is not UTF-8"],
       ["https://app.example/app/%ed%a0%80", "an encoded surrogate"],
       ["https://app.example/app/%", "a percent sign alone"],
       ["https://app.example/app/%2", "half an escape"],
-      ["https://app.example/app/%zz", "an escape of no digits"],
-      ["https://app.example/app/cb?a=%zz", "an escape of no digits in the query"],
+      ["https://app.example/app/%zz", "an escape without digits"],
+      ["https://app.example/app/cb?a=%zz", "an escape without digits in the query"],
       // Slashes.
       ["https://app.example//app/cb", "two slashes before the path"],
       ["https://app.example/app//cb", "two slashes in the path"],
       ["https://app.example/app//evil.example", "two slashes before a host"],
       ["https://app.example/app/cb//", "two slashes at the end"],
       ["https://app.example//evil.example/app/cb", "a relative reference to another host"],
-      ["https:///app.example/app/cb", "three slashes behind the scheme"],
-      ["https:////app.example/app/cb", "four slashes behind the scheme"],
-      ["https:/app.example/app/cb", "one slash behind the scheme"],
-      ["https:app.example/app/cb", "no slash behind the scheme"],
+      ["https:///app.example/app/cb", "three slashes after the scheme"],
+      ["https:////app.example/app/cb", "four slashes after the scheme"],
+      ["https:/app.example/app/cb", "one slash after the scheme"],
+      ["https:app.example/app/cb", "no slash after the scheme"],
       ["//app.example/app/cb", "no scheme"],
       ["/app/cb", "a path alone"],
       ["app/cb", "a relative path"],
@@ -289,24 +289,24 @@ export const redirectAttacks: readonly RedirectTable[] = [
       ["#", "a fragment alone"],
       ["", "nothing"],
       // Control characters, spaces, and what is not ASCII.
-      [" https://app.example/app/cb", "a space in front"],
-      ["https://app.example/app/cb ", "a space behind"],
+      [" https://app.example/app/cb", "a space at the start"],
+      ["https://app.example/app/cb ", "a space at the end"],
       ["https://app.example/app/c b", "a space inside"],
-      ["https://app.example/app/cb\n", "a line feed behind"],
-      ["\nhttps://app.example/app/cb", "a line feed in front"],
-      ["https://app.example/app/cb\r\nLocation: https://evil.example", "a second header"],
+      ["https://app.example/app/cb\n", "a line feed at the end"],
+      ["\nhttps://app.example/app/cb", "a line feed at the start"],
+      ["https://app.example/app/cb\r\nLocation: https://evil.example", "a second header line"],
       ["https://app.example/app/cb%0d%0aLocation:%20https://evil.example", "the same, encoded"],
       ["https://app.example/app/%00", "an encoded NUL"],
       ["https://app.example/app/%7f", "an encoded DEL"],
-      ["https://app.example/app/cb\t", "a tab behind"],
+      ["https://app.example/app/cb\t", "a tab at the end"],
       ["ht\ttps://app.example/app/cb", "a tab in the scheme"],
       ["https://app\t.example/app/cb", "a tab in the host"],
       ["https://app.example/a\tpp/cb", "a tab in the path"],
       ["https://app.example/app/.\n./evil", "a line feed between dots"],
       ["https://app.example\u0000.evil.example/app/cb", "a NUL in the host"],
-      ["https://app.example/app/cb\u0000", "a NUL behind"],
-      ["\u0001https://app.example/app/cb", "a control character in front"],
-      ["https://app.example/app/cb\u007f", "a DEL behind"],
+      ["https://app.example/app/cb\u0000", "a NUL at the end"],
+      ["\u0001https://app.example/app/cb", "a control character at the start"],
+      ["https://app.example/app/cb\u007f", "a DEL at the end"],
       ["https://app.example%00.evil.example/app/cb", "an encoded NUL in the host"],
       ["https://app.example%0a/app/cb", "an encoded line feed in the host"],
       ["https://app.example%09/app/cb", "an encoded tab in the host"],
@@ -421,7 +421,7 @@ export const redirectAttacks: readonly RedirectTable[] = [
     cases: [
       ["https://evil.example/cb", "a listed one of another origin"],
       ["https://app.example/app/../app/x", "a listed one that is not canonical"],
-      ["not a uri", "a listed one that is none"],
+      ["not a uri", "a listed one that is no URI"],
     ],
   },
   {
@@ -440,12 +440,12 @@ export const redirectAttacks: readonly RedirectTable[] = [
       ["http://0x7f000001:51004/cb", "the address in hexadecimal"],
       ["http://0177.0.0.1:51004/cb", "the address in octal"],
       ["http://2130706433:51004/cb", "the address as one number"],
-      ["http://127.0.0.1.:51004/cb", "the address with a dot behind"],
+      ["http://127.0.0.1.:51004/cb", "the address with a dot at the end"],
       ["http://0.0.0.0:51004/cb", "the unspecified address"],
       ["http://127.0.0.1:80/cb", "the default port spelled out"],
       ["http://127.0.0.1:65536/cb", "a port out of range"],
       ["http://127.0.0.1:-1/cb", "a negative port"],
-      ["http://127.0.0.1:051004/cb", "a port with a zero in front"],
+      ["http://127.0.0.1:051004/cb", "a port with a zero at the start"],
       ["http://user@127.0.0.1:51004/cb", "a user name on loopback"],
     ],
   },
@@ -508,7 +508,7 @@ export const redirectAttacks: readonly RedirectTable[] = [
   },
   {
     app: { url: "http://app.example", redirectUris: [] },
-    cases: [["http://app.example/cb", "an app URL under http, should one get stored"]],
+    cases: [["http://app.example/cb", "an app URL under http, as if one had been stored"]],
   },
   {
     app: { url: "", redirectUris: [] },
@@ -536,7 +536,7 @@ export const goodAppUrls: readonly string[] = [
   "http://[::1]:3000/app",
 ];
 
-/** App URLs that may not, each with its reason. */
+/** App URLs that may not be registered, each with the reason. */
 export const badAppUrls: readonly (readonly [url: string, what: string])[] = [
   ["", "nothing"],
   ["app.example", "no scheme"],
@@ -563,7 +563,7 @@ export const badAppUrls: readonly (readonly [url: string, what: string])[] = [
   ["https://app.example\\", "a backslash"],
   ["https://m\u00fcnchen.example", "a host that is not ASCII"],
   ["https://*.example", "a wildcard host"],
-  ["https://a;script-src.example", "a semicolon in the host, which would speak in a CSP"],
+  ["https://a;script-src.example", "a semicolon in the host, which would end a directive of a CSP"],
   ["https://a,b.example", "a comma in the host"],
   ["https://a'b.example", "a quote in the host"],
   ["ftp://app.example", "ftp"],
@@ -571,8 +571,8 @@ export const badAppUrls: readonly (readonly [url: string, what: string])[] = [
   ["wss://[::1]", "a secure web socket on loopback"],
   ["javascript:alert(1)", "a script"],
   ["com.example.app:/cb", "a private-use scheme"],
-  [" https://app.example", "a space in front"],
-  ["https://app.example ", "a space behind"],
-  ["https://app.example\n", "a line feed behind"],
+  [" https://app.example", "a space at the start"],
+  ["https://app.example ", "a space at the end"],
+  ["https://app.example\n", "a line feed at the end"],
   [`https://app.example/${"a".repeat(2048)}`, "too long"],
 ];
