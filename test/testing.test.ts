@@ -5,7 +5,7 @@ import { call } from "../src/testing.ts";
 
 const endpoint: DefineEndpoint = (given) => given;
 
-/** An endpoint that returns what it got of a request. */
+/** An endpoint that returns what it got from a request. */
 const echo = {
   method: "POST",
   path: "/echo/:id",
@@ -30,7 +30,7 @@ async function sent(options: Parameters<typeof call>[1] = {}) {
   return body;
 }
 
-test("without options a user calls who has the scopes of the endpoint", async () => {
+test("by default the caller is a user with the scopes of the endpoint", async () => {
   assert.deepEqual((await sent())["caller"], {
     sub: "u00000000",
     kind: "user",
@@ -39,7 +39,7 @@ test("without options a user calls who has the scopes of the endpoint", async ()
   });
 });
 
-test("a caller is what the test says", async () => {
+test("the caller is the one that the test gives, in full or in part", async () => {
   const app = "a12345678";
   const caller = { sub: app, kind: "app" as const, clientId: app, scopes: ["read", "orders"] };
   assert.deepEqual((await sent({ caller }))["caller"], caller);
@@ -66,7 +66,7 @@ test("a public endpoint has no caller", async () => {
   assert.deepEqual((await call(open)).body, { caller: null });
 });
 
-test("parameters are encoded, and one that is missing is an error of the test", async () => {
+test("parameters are encoded, and a missing one makes call() throw", async () => {
   assert.equal((await sent({ params: { id: "a b?#é" } }))["id"], "a b?#é");
   assert.equal((await sent({ params: { id: 12 } }))["id"], "12");
   await assert.rejects(call(echo), /params\.id is missing: the path is \/echo\/:id/);
@@ -135,11 +135,11 @@ test("broken JSON and a body that is too large are refused as by the server", as
   assert.equal((await call(small, { ...PARAMS, body: "x".repeat(11) })).status, 413);
 });
 
-test("headers are sent", async () => {
+test("headers that the test gives are sent", async () => {
   assert.equal((await sent({ headers: { "X-Extra": "1" } }))["extra"], "1");
 });
 
-/** What becomes of a result, as a body. */
+/** Calls an endpoint that returns this. */
 async function bodyOf(result: unknown) {
   const got = { method: "GET", path: "/", public: true, handle: () => result } satisfies Endpoint;
   return await call(got);
@@ -160,7 +160,7 @@ test("a response's body is parsed JSON, text or bytes; its headers are a web Hea
   assert.deepEqual(cookies.headers.getSetCookie(), ["a=1", "b=2"]);
 });
 
-test("a stream may have texts, which the server sends as well", async () => {
+test("a stream may yield strings, as it may in the server", async () => {
   const texts = () => new ReadableStream({
     start(controller) {
       for (const text of ["a", "é"]) controller.enqueue(text);
@@ -174,7 +174,7 @@ test("a stream may have texts, which the server sends as well", async () => {
   assert.deepEqual(await Array.fromAsync(body, (chunk) => [...chunk]), [[97], [195, 169]]);
 });
 
-test("text/event-stream is a stream, and to cancel it aborts the handler's signal", async () => {
+test("a text/event-stream is a stream; cancelling it aborts the handler's signal", async () => {
   const { promise: aborted, resolve } = Promise.withResolvers<void>();
   const ticks = {
     method: "GET",
@@ -206,7 +206,7 @@ const emitting = (status: number) => ({
   },
 } satisfies Endpoint);
 
-test("events are those that would be stored, in order", async () => {
+test("`events` has the events that the server would store, in order", async () => {
   const { events } = await call(emitting(204));
   assert.match(events[0]?.id ?? "", /^e/);
   assert.deepEqual(events.map(({ id: _, ...event }) => event), [
@@ -222,7 +222,7 @@ test("a refused request has no events, and each call has its own", async () => {
   assert.deepEqual(calls.map(({ events: { length } }) => length), [2, 2]);
 });
 
-test("what a handler throws is a 500 whose body says nothing of it; stderr has it", async (t) => {
+test("an error thrown by a handler is a 500 without its message, which is on stderr", async (t) => {
   const lines: string[] = [];
   t.mock.method(console, "error", (text: string) => void lines.push(text));
   const broken = {
@@ -239,7 +239,7 @@ test("what a handler throws is a 500 whose body says nothing of it; stderr has i
   assert.match(lines.join(), /the shelf is empty/);
 });
 
-test("an endpoint that the server would not load is an error with every reason", async () => {
+test("call() throws every reason why the server would not load an endpoint", async () => {
   const wrong = { ...echo, method: "FETCH", path: "echo" };
   // @ts-expect-error: the compiler says so as well
   await assert.rejects(call(wrong), /method Must be one of[^]*Must start with "\/"/);
@@ -250,7 +250,7 @@ test("an endpoint that the server would not load is an error with every reason",
   }
 });
 
-test("a response that is not what `output` says is an error of the test", async () => {
+test("call() throws if a response does not match `output`", async () => {
   const promised = (body: unknown) =>
     endpoint({
       method: "GET",
@@ -269,12 +269,12 @@ test("a response that is not what `output` says is an error of the test", async 
   assert.equal((await call(promised({ status: 404, body: 1 }))).status, 404);
 });
 
-test("limits are left out", async () => {
+test("rate limits are not applied", async () => {
   const limited = { ...echo, limit: { rate: "1/1h" } } satisfies Endpoint;
   for (let calls = 0; calls < 3; calls++) assert.equal((await call(limited, PARAMS)).status, 200);
 });
 
-test("flushed events are there whatever the response, and of one key the first alone", async () => {
+test("flushed events are kept whatever the response, of one key the first alone", async () => {
   const flushing = {
     method: "POST",
     path: "/",
