@@ -96,7 +96,7 @@ test("with a log on a full device the server serves on and counts dropped lines"
   assert.ok(await server.dropped() >= before + 10);
 });
 
-test("with a log that nobody reads the server serves on and counts dropped lines", async (t) => {
+test("with a log whose reader is gone the server serves on and counts dropped lines", async (t) => {
   const server = await start(t, ["ignore", "pipe", "pipe"]);
   await use(server);
   assert.equal(await server.dropped(), 0);

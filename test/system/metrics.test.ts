@@ -89,7 +89,7 @@ test("the metrics are in Prometheus' text format, and are not cached", async () 
   }
 });
 
-test("common metrics have their common names", async () => {
+test("well-known metrics have their usual names", async () => {
   const names = (await scrape()).map(({ name }) => name);
   for (
     const name of [
@@ -226,7 +226,7 @@ test("callbacks held up because the process lacks a resource are reported", asyn
   assert.match(await scrapeText(), /^gatepost_callbacks_held_up 0$/m);
 });
 
-test("on a cluster each node and the clock's difference are reported; on a file not", async () => {
+test("nodes and clock difference are reported for a cluster, and not for a file", async () => {
   const nodes = [["10.0.0.1:4001", true], ["10.0.0.2:4001", false]] as const;
   const text = await format(undefined, { nodes: () => [...nodes], skewMs: () => 400 });
   assert.match(text, /^gatepost_database_node_up\{node="10\.0\.0\.1:4001"\} 1$/m);
