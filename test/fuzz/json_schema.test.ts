@@ -41,6 +41,11 @@ function randomSchema(random: Random, depth: number): Readonly<Record<string, un
     pattern: () => random.pick(["^a", "^[ab]*$", "b"]),
     minimum: () => random.below(3),
     maximum: () => random.below(3),
+    exclusiveMinimum: () => random.below(3),
+    exclusiveMaximum: () => random.below(3),
+    multipleOf: () => random.pick([0.5, 1, 2, 3]),
+    uniqueItems: () => random.chance(70),
+    const: () => random.pick(["a", 1, true, null]),
     minItems: () => random.below(2),
     maxItems: () => random.below(3),
     required: () => [random.pick(NAMES)],
@@ -53,7 +58,8 @@ function randomSchema(random: Random, depth: number): Readonly<Record<string, un
   const names = Array.from({ length: random.below(4) }, () => random.pick(Object.keys(keywords)));
   const entries = names.map((name) => [name, keywords[name]?.()] as const);
   return Object.fromEntries(
-    random.chance(20) ? [...entries, ["additionalProperties", false]] : entries,
+    random.chance(20) ? [...entries, ["additionalProperties", random.chance(70) ? false : inner()]]
+      : entries,
   );
 }
 

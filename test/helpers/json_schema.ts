@@ -1,3 +1,5 @@
+import { isDeepStrictEqual } from "node:util";
+
 /** A validator for tests, of the part of JSON Schema 2020-12 that this project's documents use. */
 export type SchemaObject = Readonly<Record<string, unknown>>;
 
@@ -127,12 +129,17 @@ function findOwnErrors(
   if (typeof value === "number") {
     if (value < numberOf(schema["minimum"], -Infinity)) report("minimum");
     if (value > numberOf(schema["maximum"], Infinity)) report("maximum");
+    if (value <= numberOf(schema["exclusiveMinimum"], -Infinity)) report("exclusiveMinimum");
+    if (value >= numberOf(schema["exclusiveMaximum"], Infinity)) report("exclusiveMaximum");
+    const factor = value / numberOf(schema["multipleOf"], value || 1);
+    if (!Number.isInteger(factor)) report("multipleOf");
   }
-  if (Array.isArray(value) && value.length > numberOf(schema["maxItems"], Infinity)) {
-    report("maxItems");
-  }
-  if (Array.isArray(value) && value.length < numberOf(schema["minItems"], 0)) report("minItems");
-  if (Array.isArray(value) && schema["items"] !== undefined) {
+  if (Array.isArray(value)) {
+    const isRepeated = (each: unknown, index: number) =>
+      value.slice(0, index).some((other) => isDeepStrictEqual(each, other));
+    if (value.length > numberOf(schema["maxItems"], Infinity)) report("maxItems");
+    if (value.length < numberOf(schema["minItems"], 0)) report("minItems");
+    if (schema["uniqueItems"] === true && value.some(isRepeated)) report("uniqueItems");
     value.forEach((each, index) => errors.push(...inner(schema["items"], each, `${at}/${index}`)));
   }
   if (isRecord(value)) {
@@ -148,6 +155,8 @@ function findOwnErrors(
         errors.push(...inner(properties[name], each, `${at}/${name}`));
       } else if (schema["additionalProperties"] === false) {
         errors.push(`${at}/${name} is not allowed`);
+      } else {
+        errors.push(...inner(schema["additionalProperties"], each, `${at}/${name}`));
       }
     }
   }
