@@ -75,7 +75,7 @@ test("every variable that a document names exists", () => {
   }
 });
 
-test("nginx sets X-Forwarded-For towards Gatepost, which a client could set otherwise", () => {
+test("the nginx recipes set X-Forwarded-For, which a client could set otherwise", () => {
   const recipes = [...everything.matchAll(/^```nginx\n([^]*?)^```/gm)].map(([, text = ""]) => text);
   const locations = recipes.flatMap((text) => text.match(/^location [^]*?^}/gm) ?? []);
   const ours = locations.filter((text) => /proxy_pass http:\/\/(gatepost|[\d.]+:8080)/.test(text));

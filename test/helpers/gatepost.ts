@@ -4,7 +4,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
 import { type ClientResponse, type Client, createClient } from "./http_client.ts";
 import { type RunningServer, startServer } from "./process.ts";
-import { exchangeRaw, holdRequest, type RawResponse } from "./raw_http.ts";
+import { exchangeRaw, sendPartly, type RawResponse } from "./raw_http.ts";
 
 /** The server's source: the code that it runs counts in the coverage. */
 export const SOURCE_ENTRY = fileURLToPath(new URL("../../src/server.ts", import.meta.url));
@@ -271,7 +271,7 @@ export async function sendSlowly(
   const lines = Object.entries(fields).map(([name, value]) => `${name}: ${value}\r\n`).join("");
   const path = pathname.replace(/\/$/, "") + target;
   const start = `${method} ${path} HTTP/1.1\r\n${lines}\r\n`;
-  const finish = await holdRequest(Number(port), start + body);
+  const finish = await sendPartly(Number(port), start + body);
   await sleep(200);
   return finish;
 }

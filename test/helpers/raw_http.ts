@@ -49,7 +49,7 @@ export function exchangeRaw(
     let isClosed = true;
     const socket = connect(port, "127.0.0.1");
     let isFinishing = false;
-    const giveUp = (): void => {
+    const onSilence = (): void => {
       if (finish && !isFinishing) {
         isFinishing = true;
         socket.end();
@@ -63,7 +63,7 @@ export function exchangeRaw(
     let timer: NodeJS.Timeout | undefined;
     const wait = (): void => {
       clearTimeout(timer);
-      timer = setTimeout(giveUp, isFinishing ? FINISH_MS : waitMs);
+      timer = setTimeout(onSilence, isFinishing ? FINISH_MS : waitMs);
     };
     wait();
     socket.setNoDelay(true);
@@ -92,7 +92,7 @@ export function exchangeRaw(
  * Sends a request without its last byte; the returned function sends that byte and resolves with
  * the response. The request must ask for the connection to be closed.
  */
-export async function holdRequest(port: number, text: string): Promise<() => Promise<RawResponse>> {
+export async function sendPartly(port: number, text: string): Promise<() => Promise<RawResponse>> {
   const socket = await openRaw(port);
   let received = "";
   socket.on("data", (chunk: Buffer) => {

@@ -161,7 +161,7 @@ test("the lockfile names no registry", () => {
   assert.equal(/registry/i.test(lock), false);
 });
 
-test("the compile cache is written at once, so that a killed process leaves it", () => {
+test("the compile cache is written at once, so that it outlasts a killed process", () => {
   const kept = join(installed, "dist/.compiled");
   rmSync(kept, { recursive: true, force: true });
   const part = (path: string) => JSON.stringify(join(installed, "dist", path));

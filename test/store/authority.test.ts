@@ -250,7 +250,7 @@ test("many ended subscriptions get no event any more, and are disabled step by s
   assert.equal(await stage.count("subscription_endings"), 0);
 });
 
-test("a step changes at most 500 rows, and then leaves the writer to others", async (t) => {
+test("clearEndedSubscriptions() changes 500 rows a step, and pauses after each", async (t) => {
   const stage = await openStage(t);
   await stage.multiply(3 * AT_ONCE);
   await stage.end({ app: stage.app });
@@ -317,7 +317,7 @@ test("subscriptions of a deleted app are deleted, also those disabled before", a
   assert.equal(await stage.count(announced), 2 * AT_ONCE - 3);
 });
 
-test("a lost scope ends subscriptions of grants with it, by narrower tokens too", async (t) => {
+test("a lost scope ends the subscriptions of its grants, by narrower tokens too", async (t) => {
   const stage = await openStage(t);
   const [both, narrowed, other] = [
     await stage.subscribe(["consumer", "orders"]),

@@ -121,7 +121,7 @@ test("findRedeemedCode() finds neither an unredeemed code nor another hash", asy
   assert.equal(await findRedeemedCode(database, code.id, sha256("other")), undefined);
 });
 
-describe("redeemCode() refuses, and leaves nothing behind,", () => {
+describe("redeemCode() makes no grant from", () => {
   type Arrange = (database: Database, code: Code) => Promise<unknown>;
   const table: [what: string, arrange: Arrange, nowMs: number][] = [
     ["a code that has expired", async () => {}, UNTIL_MS],
@@ -157,7 +157,7 @@ describe("redeemCode() refuses, and leaves nothing behind,", () => {
     });
   }
 
-  test("another hash", async (t) => {
+  test("a code with another hash, which stays valid", async (t) => {
     const { database, code, redemption } = await openWithCode(t);
     const other = { ...redemption, hash: sha256("other") };
     assert.equal(await redeemCode(database, other, NOW_MS), false);
@@ -166,7 +166,7 @@ describe("redeemCode() refuses, and leaves nothing behind,", () => {
   });
 });
 
-describe("a code is not stored, nor the consent that was given with it,", () => {
+describe("neither a code nor the consent given with it is stored", () => {
   type Arrange = (database: Database, code: Code, session: Uint8Array) => Promise<unknown>;
   const table: [what: string, arrange: Arrange][] = [
     ["once its session has ended", (database, _, session) =>

@@ -131,7 +131,7 @@ test("withdrawConsent() ends the user's grants and codes of that app, and no oth
   assert.ok(await insertGrant(database, sampleGrant(app, user, { id: idAt(withdrawnMs + 1) })));
 });
 
-test("a withdrawal lasts as long as the longest-lived token of any key", async (t) => {
+test("withdrawConsent() revokes for as long as the longest-lived token of any key", async (t) => {
   const database = openDatabase(t);
   const [user, app] = [await addUser(database), await addApp(database)];
   await database.write([insertKey({

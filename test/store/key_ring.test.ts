@@ -131,7 +131,7 @@ test("a clock that is ahead for a while removes no key whose tokens are still va
   assert.ok((await ringing.open()).find(before));
 });
 
-test("a key rotated in at once signs at once, and the one before still verifies", async (t) => {
+test("a key made without a delay signs at once, and the one before still verifies", async (t) => {
   const { open } = await setUp(t);
   const ring = await open();
   const before = ring.signing().kid;
@@ -140,7 +140,7 @@ test("a key rotated in at once signs at once, and the one before still verifies"
   assert.ok(ring.find(before));
 });
 
-test("a key rotated in at once signs until the time at which a waiting key starts", async (t) => {
+test("a key made without a delay signs until the time at which a waiting key starts", async (t) => {
   const ringing = await setUp(t);
   const ring = await ringing.open();
   const waiting = await ring.rotate(ROTATION_LEAD_MS);
@@ -339,8 +339,8 @@ test("a clock that was set back does not leave the service without a key", async
   assert.ok(ring.find(kid));
 });
 
-for (const [when, leadMs] of [["at once", 0], ["with a delay", ROTATION_LEAD_MS]] as const) {
-  test(`a key rotated in ${when} after the clock was set back signs, and goes on`, async (t) => {
+for (const [when, leadMs] of [["without", 0], ["with", ROTATION_LEAD_MS]] as const) {
+  test(`a key made ${when} a delay after the clock was set back signs, and goes on`, async (t) => {
     const ringing = await setUp(t);
     const ring = await ringing.open();
     const { kid } = ring.signing();

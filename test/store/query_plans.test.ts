@@ -572,14 +572,16 @@ for (const { name, sorts = false, by, run } of CASES) {
     const { database, statements } = record();
     await run(database);
     assert.ok(statements.size > 0);
+    const used = new Set<string>();
     for (const sql of statements) {
       assert.deepEqual(findScans(sql), [], sql);
       if (!sorts) assert.deepEqual(findSorts(sql), [], sql);
       // The search for subscribers to the end's own event does not count.
-      const ways = readPlan(sql).filter((step) => !step.startsWith("SEARCH o "))
-        .flatMap((step) => /subscriptions_by_.*/.exec(step) ?? []);
-      if (by !== undefined) assert.deepEqual(ways, ways.map(() => by), sql);
+      for (const step of readPlan(sql).filter((each) => !each.startsWith("SEARCH o "))) {
+        for (const way of /subscriptions_by_.*/.exec(step) ?? []) used.add(way);
+      }
     }
+    if (by !== undefined) assert.deepEqual([...used], [by]);
   });
 }
 

@@ -95,7 +95,7 @@ test("two resends that run at once each keep their own progress", async (context
   assert.deepEqual(await countByStatus(database), { pending: COUNT });
 });
 
-test("a step of a resend is done once, though several or a late process try", async (context) => {
+test("a step of a resend is done once, even by several or late processes", async (context) => {
   const database = await open(context);
   const { resend } = await begin(database);
   await Promise.all([1, 2, 3].map(() => continueResend(database, resend, NOW_MS)));
@@ -181,7 +181,7 @@ test("a resend leaves out ended subscriptions and deliveries not asked for", asy
   assert.equal((await begin(database, { status: "pending" })).count, 0);
 });
 
-test("a delivered delivery is not resent, a disabled subscription not tested", async (context) => {
+test("no delivered delivery is resent, no disabled subscription is tested", async (context) => {
   const database = await open(context, "delivered");
   const rows = await database.query<{ id: string }>(sql`SELECT id FROM deliveries LIMIT 2`);
   const [, ...others] = await database.write(resendDeliveries(rows.map(({ id }) => id), NOW_MS));
