@@ -103,7 +103,8 @@ test("setup installs the tools and their scripts whatever the user's npm setting
 });
 
 const DAMAGES: [string, (root: string) => void][] = [
-  ["a package's folder is missing", (root) => rmSync(join(root, "node_modules/tool"), gone)],
+  ["a package's folder is missing", (root) =>
+    rmSync(join(root, "node_modules/tool"), { recursive: true })],
   ["the pinned Node is missing", (root) => rmSync(join(root, "node_modules/node/bin/node"))],
   ["npm's record is missing", (root) => rmSync(join(root, "node_modules/.package-lock.json"))],
   [
@@ -115,7 +116,6 @@ const DAMAGES: [string, (root: string) => void][] = [
     },
   ],
 ];
-const gone = { recursive: true };
 
 for (const [what, damage] of DAMAGES) {
   test(`setup installs again when ${what}`, () => {

@@ -269,7 +269,7 @@ test("a refresh token of an older version is stored as used when exchanged", asy
   await rotate(database, grant.id, SECOND, sha256("third"), { isGenuine: true });
   assert.equal((await find(database, grant.id, FIRST))?.state, "used");
   assert.equal(await countUsed(database, grant.id), 1);
-  // A made-up token is not, nor for another grant: reuse would end the grant.
+  // A made-up token is unknown, and so is this one for another grant: reuse would end that.
   assert.equal(await find(database, grant.id, sha256("made up")), undefined);
   const other = sampleGrant(grant.app, grant.user, { refresh: sha256("other") });
   await insertGrant(database, other);

@@ -53,7 +53,7 @@ async function insert({ database, user, app, grant }: Stage, endpoint: string) {
 
 const ENDS: readonly (readonly [name: string, end: (stage: Stage) => Sql[]])[] = [
   ["its grant is revoked", ({ grant }) => revokeGrant(grant.id, NOW_MS)],
-  ["its user is disabled", ({ user }) => 
+  ["its user is disabled", ({ user }) =>
     [sql`UPDATE users SET status = 'disabled' WHERE id = ${user}`]],
   ["its user is deleted", ({ user }) => [deleteUser(user)]],
   ["the tokens of its user are revoked", ({ user, grant }) =>

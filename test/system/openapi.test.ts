@@ -56,12 +56,10 @@ type Fields = Readonly<Record<string, unknown>>;
 
 const METHODS = ["get", "post", "put", "patch", "delete"];
 
-function operations(): [path: string, method: string, operation: Record<string, unknown>][] {
+function operations(): (readonly [path: string, method: string, operation: Fields])[] {
   return Object.entries(asFields(document["paths"])).flatMap(([path, item]) =>
     METHODS.filter((method) => asFields(item)[method] !== undefined)
-      .map((method) => [path, method, { ...asFields(asFields(item)[method]) }] as const)
-      .map(([where, how, operation]): [string, string, Record<string, unknown>] =>
-        [where, how, operation])
+      .map((method) => [path, method, asFields(asFields(item)[method])] as const)
   );
 }
 

@@ -97,7 +97,7 @@ describe("the document allows what the server accepts, and nothing that it refus
 
   const ID = "0".repeat(24);
   const QUERIES: readonly [path: string, parameter: string, values: readonly string[]][] = [
-    ["/backend/user", "cursor", [`u${ID}`, "0az", "", "a b", "A", "x".repeat(65)]],
+    ["/backend/user", "cursor", [`u${ID}`, "0az", "a b", "A", "x".repeat(65)]],
     ["/backend/user", "limit", ["1", "200"]],
     ["/backend/grant", "user", [`u${ID}`, "u1", `a${ID}`, `u${ID}0`]],
     ["/backend/grant", "app", [`a${ID}`, "login", "a1", `u${ID}`]],
@@ -110,7 +110,7 @@ describe("the document allows what the server accepts, and nothing that it refus
     ["/backend/audit", "since", ["2030-01-31T12:00:00Z", "2030-01-31", "yesterday"]],
   ];
   for (const [path, parameter, values] of QUERIES) {
-    for (const value of values.filter((each) => each !== "")) {
+    for (const value of values) {
       test(`${path}?${parameter}=${value.slice(0, 30)}`, async () => {
         const operation = asFields(asFields(asFields(document["paths"])[path])["get"]);
         const { parameters } = operation;
