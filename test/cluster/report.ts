@@ -68,7 +68,7 @@ function percentile(sorted: readonly number[], part: number): number {
   return sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * part))] ?? NaN;
 }
 
-/** To two digits behind the point below 10, else to one. */
+/** Rounds to two digits after the point below 10, else to one. */
 function round(value: number): number {
   return Number(value.toFixed(value < 10 ? 2 : 1));
 }

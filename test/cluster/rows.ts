@@ -152,7 +152,7 @@ function stopQuorum(ms: number): Row {
 
 /**
  * Moves a follower to a small disk, fills that for 4 seconds, frees it, and lets the node begin
- * anew, since its database may lack what it could not store.
+ * again from nothing, since its database may lack what it could not store.
  */
 async function fillDisk(stage: ClusterStage): Promise<Aftermath> {
   const node = await follower(stage);
@@ -200,7 +200,7 @@ async function findCommitIndex(node: RqliteNode): Promise<number> {
   return JSON.parse(await node.call("/status")).store.raft.commit_index;
 }
 
-/** Appends so many bytes at a time until the disk is full. */
+/** Appends that many bytes at a time until the disk is full. */
 function fill(file: string, bytes: number): void {
   for (;;) {
     try {

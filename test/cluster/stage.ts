@@ -25,7 +25,7 @@ export interface ClusterStage {
   /** The app whose tokens are revoked. */
   readonly victim: TestApp;
   readonly user: TestUser;
-  /** Sets the second Gatepost's wall clock, so many milliseconds ahead of the true time. */
+  /** Sets the second Gatepost's wall clock that many milliseconds ahead of the true time. */
   setClock(aheadMs: number): Promise<void>;
   /** Stops everything. */
   stop(): Promise<void>;

@@ -155,7 +155,7 @@ test("small bodies of requests that are being handled stay within the memory bou
   const { grownMiB, statuses, closed } = await attack(t, count, (socket) =>
     pour(socket, request, 16));
   assert.ok(Number(statuses["503"]) + closed > 0, "the attack is larger than the bound");
-  const textsMiB = 3 * BODIES_MIB; // what is parsed of them, and what was decoded for that
+  const textsMiB = 3 * BODIES_MIB; // the values parsed from them, and the texts decoded for that
   const boundMiB = count * PER_CONNECTION_MIB + AHEAD_MIB + BODIES_MIB + textsMiB + GARBAGE_MIB;
   assert.ok(grownMiB < boundMiB, `${grownMiB} MiB`);
 });

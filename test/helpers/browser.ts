@@ -67,7 +67,7 @@ export interface Browser {
   /** Warnings and errors of the console since the last call: scripts, CSP, failed loads. */
   consoleErrors(): Promise<readonly string[]>;
   back(): Promise<void>;
-  /** Opens one more window behind this one, and waits for its title; returns what closes it. */
+  /** Opens a window behind this one, and waits for its title; the function returned closes it. */
   openWindow(url: string, title: RegExp): Promise<() => Promise<void>>;
   close(): Promise<void>;
 }

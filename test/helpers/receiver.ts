@@ -46,7 +46,7 @@ export interface ReceiverOptions {
   readonly tls?: Certificate;
 }
 
-/** A callback receiver on the loopback that does what a test tells it to. */
+/** A callback receiver on the loopback whose reactions a test sets. */
 export interface Receiver {
   /** Without trailing slash: "http://127.0.0.1:40000". */
   readonly url: string;

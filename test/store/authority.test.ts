@@ -250,7 +250,7 @@ test("many ended subscriptions get no event any more, and are disabled step by s
   assert.equal(await stage.count("subscription_endings"), 0);
 });
 
-test("clearEndedSubscriptions() changes 500 rows a step, and pauses after each", async (t) => {
+test("clearEndedSubscriptions() changes at most 500 rows a step, and then pauses", async (t) => {
   const stage = await openStage(t);
   await stage.multiply(3 * AT_ONCE);
   await stage.end({ app: stage.app });
@@ -317,7 +317,7 @@ test("subscriptions of a deleted app are deleted, also those disabled before", a
   assert.equal(await stage.count(announced), 2 * AT_ONCE - 3);
 });
 
-test("a lost scope ends the subscriptions of its grants, by narrower tokens too", async (t) => {
+test("a lost scope ends the subscriptions of grants that have it, for any token", async (t) => {
   const stage = await openStage(t);
   const [both, narrowed, other] = [
     await stage.subscribe(["consumer", "orders"]),
@@ -394,7 +394,7 @@ test("the grant, the app and the user must each have the scopes of an event", as
   }
 });
 
-test("an event has the scopes declared last, and keeps them beside other names", async (t) => {
+test("an event has the scopes of its last declaration, whatever others declare", async (t) => {
   const database = openDatabase(t);
   const declare = (name: string, scope: readonly string[]) =>
     database.write([declareEvents([{ name, scope }])]);
@@ -415,7 +415,7 @@ test("a subscription of 0.1.0 gets the newest earlier grant that has not ended",
     newer: at(2),
     revoked: at(3),
     gone: at(4),
-    cut: at(5),
+    tooOld: at(5),
     itself: at(6),
     maker: at(7),
     narrower: at(9),
@@ -428,7 +428,7 @@ test("a subscription of 0.1.0 gets the newest earlier grant that has not ended",
   insert.run(grants.newer, "u1", "consumer orders", null);
   insert.run(grants.revoked, "u1", "consumer orders", 7);
   insert.run(grants.gone, "u2", "consumer", 7);
-  insert.run(grants.cut, "u3", "consumer", null);
+  insert.run(grants.tooOld, "u3", "consumer", null);
   insert.run(grants.itself, null, "consumer orders", null);
   insert.run(grants.maker, "u5", "consumer orders", null);
   insert.run(grants.narrower, "u5", "consumer", null);

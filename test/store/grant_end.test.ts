@@ -132,7 +132,7 @@ test("revokeOwnOf() ends a user's logins, and revokeAllOf() those of all users",
   assert.deepEqual(await revoked(database, grants), ["mine", "theirs"]);
 });
 
-test("revokeOwnOf() of the console ends its codes and subscriptions, and no others", async (t) => {
+test("revokeOwnOf() of a user's console ends its codes and subscriptions alone", async (t) => {
   const database = openDatabase(t);
   const [user, other] = [await addUser(database), await addUser(database)];
   for (const [app, by] of [["console", user], ["console", other], ["login", user]] as const) {

@@ -428,11 +428,11 @@ test("listGrants() lists a user's ended grants in order among the others", async
 test("listGrants() gives the status of each grant", async (t) => {
   const ends = { accessUntilMs: NOW_MS + HOUR_MS, refreshUntilMs: NOW_MS + 9 * HOUR_MS };
   const { database, grant } = await openWithGrant(t, ends);
-  const cut = sampleGrant(grant.app, await addUser(database));
+  const revoked = sampleGrant(grant.app, await addUser(database));
   const gone = sampleGrant(grant.app, await addUser(database));
   const login = sampleGrant("login", grant.user, { type: "login" });
-  for (const more of [cut, gone, login]) assert.ok(await insertGrant(database, more));
-  await database.write(revokeTokensOfUser(cut.user ?? "", timeOf(cut.id), HOUR_MS));
+  for (const more of [revoked, gone, login]) assert.ok(await insertGrant(database, more));
+  await database.write(revokeTokensOfUser(revoked.user ?? "", timeOf(revoked.id), HOUR_MS));
   await database.write([deleteUser(gone.user ?? "")]);
   const statuses = async (nowMs: number) =>
     (await listGrants(database, { limit: 9 }, nowMs)).items
@@ -495,7 +495,7 @@ async function countUsed(database: Database, grantId: string): Promise<number> {
   return (await database.query(query)).length;
 }
 
-/** The time within an id: base 36, nine digits behind the letter. */
+/** The time within an id: nine digits of base 36 after the letter. */
 function timeOf(id: string): number {
   return parseInt(id.slice(1, 10), 36);
 }

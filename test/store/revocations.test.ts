@@ -92,7 +92,7 @@ test("a revocation is not undone by one with an earlier time that is stored late
   await database.write([revocation("u1", madeAtMs, NOW_MS + HOUR_MS)]);
   // As after a start: the clock that deletions go by is behind (base/steady_clock.ts).
   const revocations = await loadRevocations(database, () => NOW_MS - 2 * MINUTE_MS);
-  // By another process, whose clock is so much behind.
+  // By another process, whose clock is a second behind.
   await database.write([revocation("u1", madeAtMs - 1_000, NOW_MS + HOUR_MS)]);
   await revocations.refresh();
   assert.equal(revocations.has(caller), true);
