@@ -6,25 +6,25 @@ import { test } from "node:test";
 import { bearer, newName, readObject, startGatepost } from "../helpers/gatepost.ts";
 import { createDataFolder } from "../helpers/process.ts";
 
-test("once a secret key is set no file holds anything readable, even while it runs", async (t) => {
+test("a start with a first secret key leaves no readable secret in any file", async (t) => {
   const folder = await createDataFolder();
-  const open = await startGatepost({ folder });
-  const token = bearer(await open.login(await open.createUser()));
+  const plain = await startGatepost({ folder });
+  const token = bearer(await plain.login(await plain.createUser()));
   const subscription = { event: newName("event"), endpoint: "https://shop.example/" };
-  const made = await open.api.postJson("/consumer/subscription", subscription, token);
+  const made = await plain.api.postJson("/consumer/subscription", subscription, token);
   const secret = String(readObject(made)["secret"]);
   const readable = () =>
     readdirSync(folder).filter((name) => {
       const bytes = readFileSync(join(folder, name));
       return ["PRIVATE KEY", "plain:", secret].some((text) => bytes.includes(text));
     });
-  assert.ok(readable().length > 0, "then the test cannot tell");
-  await open.server.kill(); // the log of a crash lies beside the file
+  assert.ok(readable().length > 0, "without a key the secrets are readable");
+  await plain.server.kill(); // a crash leaves the write-ahead log beside the file
 
   const env = { GATEPOST_SECRET_KEY: Buffer.alloc(32, 7).toString("base64") };
-  const sealed = await startGatepost({ folder, env });
+  const encrypted = await startGatepost({ folder, env });
   t.after(async () => {
-    await sealed.stop();
+    await encrypted.stop();
     rmSync(folder, { recursive: true });
   });
   assert.deepEqual(readable(), []);

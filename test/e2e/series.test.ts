@@ -15,19 +15,19 @@ before(async () => {
 after(() => stage.stop());
 
 async function readHealth(id: string, side = "backend", token = stage.admin) {
-  const answer = await stage.call("GET", `/${side}/subscription/${id}/health`, token);
-  assert.equal(answer.status, 200, answer.text);
+  const response = await stage.call("GET", `/${side}/subscription/${id}/health`, token);
+  assert.equal(response.status, 200, response.text);
   const health: {
     failing_since: string | null;
     days: { day: string; ok: number; bad: number; failed: number }[];
     today: { ok: number; bad: number; failed: number; buckets: number[] };
     answers: { answer: string; count: number }[];
     latest: { attempt: number; status?: number } | null;
-  } = JSON.parse(answer.text);
+  } = JSON.parse(response.text);
   return health;
 }
 
-test("the health of a subscription is by day, of today and of its latest attempts", async () => {
+test("a subscription's health counts attempts, and ?sort=worst lists a failing one", async () => {
   const consumer = await stage.newConsumer();
   const subscription = await stage.subscribe(consumer, "series.health", 204, 500, 503, 204);
   for (const ends of [["delivered"], ["failed", "delivered"]]) {
@@ -74,7 +74,7 @@ test("the health of a subscription is by day, of today and of its latest attempt
   assert.deepEqual(readItems(await stage.call("GET", list, stage.admin)), []);
 });
 
-test("no health is there of what is no subscription", async () => {
+test("the health of an unknown subscription is 404", async () => {
   const path = "/backend/subscription/s0/health";
   assertProblem(await stage.call("GET", path, stage.admin), 404);
 });

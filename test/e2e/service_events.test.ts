@@ -13,7 +13,7 @@ import { PATIENCE_MS, until } from "../helpers/until.ts";
 const DISABLE_AFTER_MS = 1000;
 
 let stage: EventStage;
-/** Of the administrator, for what the service itself has to tell. */
+/** The administrator's subscriptions to the events of the service itself. */
 let failed: StagedSubscription;
 let disabled: StagedSubscription;
 before(async () => {
@@ -27,62 +27,62 @@ before(async () => {
 after(() => stage.stop());
 
 /** What was reported of a subscription so far. */
-function told(by: StagedSubscription, { id }: StagedSubscription): Record<string, unknown>[] {
+function reported(by: StagedSubscription, { id }: StagedSubscription): Record<string, unknown>[] {
   return stage.receiver.requests(by.path).map(({ body }) => JSON.parse(String(body)))
     .filter(({ subscription }) => subscription === id);
 }
 
-/** Waits until a subscription's disabling was reported, which must be once, and returns that. */
-async function tellsDisabled(subscription: StagedSubscription): Promise<unknown> {
-  await until(() => told(disabled, subscription).length > 0);
-  const [first, ...more] = told(disabled, subscription);
+/** Waits until a subscription is reported disabled, exactly once, and returns the reason. */
+async function waitForReason(subscription: StagedSubscription): Promise<unknown> {
+  await until(() => reported(disabled, subscription).length > 0);
+  const [first, ...more] = reported(disabled, subscription);
   assert.deepEqual(more, []);
   assert.equal(first?.["event"], subscription.event);
   return first?.["reason"];
 }
 
-/** "disabled" and so on; undefined where there is none any more. */
+/** A subscription's status, such as "disabled"; undefined once it is deleted. */
 async function statusOf({ id }: StagedSubscription): Promise<unknown> {
   const response = await stage.call("GET", `/backend/subscription/${id}`, stage.admin);
   return response.status === 404 ? undefined : readObject(response)["status"];
 }
 
 describe("gatepost.delivery.failed", () => {
-  test("tells of a delivery whose last resend has failed, once", async () => {
+  test("reports a delivery once when its last resend has failed", async () => {
     const token = await stage.newConsumer();
     const subscription = await stage.subscribe(token, newName("e"), 500);
     await stage.dispatch(subscription.event, 1);
     const [delivery] = await stage.deliveries(subscription, "failed");
-    await until(() => told(failed, subscription).length > 0);
-    assert.deepEqual(told(failed, subscription), [{
+    await until(() => reported(failed, subscription).length > 0);
+    assert.deepEqual(reported(failed, subscription), [{
       delivery: delivery?.["id"],
       subscription: subscription.id,
       event: subscription.event,
     }]);
   });
 
-  test("does not tell of an attempt that is followed by another", async () => {
+  test("does not report a failed attempt when the resend succeeds", async () => {
     const token = await stage.newConsumer();
     const subscription = await stage.subscribe(token, newName("e"), 500, 204);
     await stage.dispatch(subscription.event, 1);
     await stage.deliveries(subscription, "delivered");
     await sleep(200); // longer than a round of the distributor
-    assert.deepEqual(told(failed, subscription), []);
+    assert.deepEqual(reported(failed, subscription), []);
   });
 });
 
 describe("gatepost.subscription.disabled", () => {
-  test("reports a last attempt that was answered with 410", async () => {
+  test("reports a subscription whose last attempt gets 410", async () => {
     const token = await stage.newConsumer();
     const subscription = await stage.subscribe(token, newName("e"), 410);
     await stage.dispatch(subscription.event, 1);
     await stage.receiver.waitFor(2, PATIENCE_MS, subscription.path);
-    assert.equal(await tellsDisabled(subscription), "gone");
+    assert.equal(await waitForReason(subscription), "gone");
     assert.equal(await statusOf(subscription), "disabled");
     await stage.deliveries(subscription, "failed");
   });
 
-  test("does not disable for a 410 that a resend makes good", async () => {
+  test("a subscription stays active when the resend after a 410 succeeds", async () => {
     const token = await stage.newConsumer();
     const subscription = await stage.subscribe(token, newName("e"), 410, 204);
     await stage.dispatch(subscription.event, 1);
@@ -90,7 +90,7 @@ describe("gatepost.subscription.disabled", () => {
     assert.equal(await statusOf(subscription), "active");
   });
 
-  test("tells of one whose attempts have all failed for GATEPOST_DISABLE_AFTER", async () => {
+  test("reports a subscription whose attempts all failed for GATEPOST_DISABLE_AFTER", async () => {
     const token = await stage.newConsumer();
     const subscription = await stage.subscribe(token, newName("e"), 500);
     const beginning = Date.now();
@@ -101,7 +101,7 @@ describe("gatepost.subscription.disabled", () => {
     }
     await sleep(DISABLE_AFTER_MS);
     await stage.dispatch(subscription.event, 2);
-    assert.equal(await tellsDisabled(subscription), "failing");
+    assert.equal(await waitForReason(subscription), "failing");
     await stage.deliveries(subscription, "failed", "failed");
     assert.equal(stage.receiver.count(subscription.path), 4, "each is resent once");
     const path = `/consumer/subscription/${subscription.id}`;
@@ -109,7 +109,7 @@ describe("gatepost.subscription.disabled", () => {
     assert.equal(record["disabled_reason"], "failing");
   });
 
-  test("does not disable one whose resend is due yet, however long it has failed", async () => {
+  test("a subscription that failed for long stays active while a resend is due", async () => {
     const token = await stage.newConsumer();
     const subscription = await stage.subscribe(token, newName("e"), 500, 500, 500, 204);
     await stage.dispatch(subscription.event, 1);
@@ -120,7 +120,7 @@ describe("gatepost.subscription.disabled", () => {
     assert.equal(await statusOf(subscription), "active");
   });
 
-  test("does not disable a subscription that had a success in between", async () => {
+  test("a failing subscription stays active when one delivery succeeded in between", async () => {
     const token = await stage.newConsumer();
     const subscription = await stage.subscribe(token, newName("e"), 500, 500, 204, 500);
     await stage.dispatch(subscription.event, 1);
@@ -133,25 +133,25 @@ describe("gatepost.subscription.disabled", () => {
     assert.equal(await statusOf(subscription), "active");
   });
 
-  test("tells of all of a user who is disabled, and of one who is deleted", async () => {
+  test("reports each subscription of a user who is disabled or deleted", async () => {
     const user = await stage.gatepost.createUser();
     const token = await stage.gatepost.login(user);
     const one = await stage.subscribe(token, newName("e"));
     const two = await stage.subscribe(token, newName("e"));
     await stage.gatepost.change(user, { status: "disabled" });
     for (const subscription of [one, two]) {
-      assert.match(String(await tellsDisabled(subscription)), /user/);
+      assert.match(String(await waitForReason(subscription)), /user/);
       assert.equal(await statusOf(subscription), "disabled");
     }
 
     const leaver = await stage.gatepost.createUser();
     const three = await stage.subscribe(await stage.gatepost.login(leaver), newName("e"));
     await stage.call("DELETE", `/backend/user/${leaver.id}`, stage.admin);
-    assert.match(String(await tellsDisabled(three)), /user/);
+    assert.match(String(await waitForReason(three)), /user/);
     assert.equal(await statusOf(three), undefined);
   });
 
-  test("tells of those of an app that is disabled, and of one that is deleted", async () => {
+  test("reports the subscription of an app that is disabled or deleted", async () => {
     for (const end of ["disabled", "deleted"]) {
       const app = await stage.gatepost.createApp();
       const response = await stage.gatepost.token(app, { grant_type: "client_credentials" });
@@ -159,12 +159,12 @@ describe("gatepost.subscription.disabled", () => {
       const subscription = await stage.subscribe(token, newName("e"));
       if (end === "disabled") await stage.gatepost.change(app, { status: "disabled" });
       else await stage.call("DELETE", `/backend/app/${app.id}`, stage.admin);
-      assert.match(String(await tellsDisabled(subscription)), /app/);
+      assert.match(String(await waitForReason(subscription)), /app/);
       assert.equal(await statusOf(subscription), end === "disabled" ? end : undefined);
     }
   });
 
-  test("tells of those of an app that a user withdraws from", async () => {
+  test("reports the subscription of an app whose grant the user withdraws", async () => {
     const user = await stage.gatepost.createUser();
     const app = await stage.gatepost.createApp({ grants: ["password"] });
     const { username, password } = user;
@@ -173,30 +173,30 @@ describe("gatepost.subscription.disabled", () => {
     const subscription = await stage.subscribe(token, newName("e"));
     const login = await stage.gatepost.login(user);
     await stage.call("DELETE", `/consumer/grant/${app.id}`, login);
-    assert.match(String(await tellsDisabled(subscription)), /grant/);
+    assert.match(String(await waitForReason(subscription)), /grant/);
   });
 
-  test("tells of a subscription that an administrator disables, once however often", async () => {
+  test("reports a subscription once, however often an administrator disables it", async () => {
     const subscription = await stage.subscribe(await stage.newConsumer(), newName("e"));
     for (let times = 0; times < 3; times++) {
       const path = `/backend/subscription/${subscription.id}`;
       await stage.call("PATCH", path, stage.admin, { status: "disabled" });
     }
-    await tellsDisabled(subscription);
+    await waitForReason(subscription);
     await sleep(200); // longer than a round of the distributor
-    await tellsDisabled(subscription);
+    await waitForReason(subscription);
   });
 
-  test("does not tell of one that its owner deletes", async () => {
+  test("does not report a subscription that its owner deletes", async () => {
     const token = await stage.newConsumer();
     const subscription = await stage.subscribe(token, newName("e"));
     await stage.call("DELETE", `/consumer/subscription/${subscription.id}`, token);
     await sleep(200); // longer than a round of the distributor
-    assert.deepEqual(told(disabled, subscription), []);
+    assert.deepEqual(reported(disabled, subscription), []);
   });
 });
 
-test("the service's events are never about subscriptions to themselves", async () => {
+test("the service never reports a subscription to its own events", async () => {
   const token = await stage.newConsumer(["consumer", "backend"]);
   const own = [
     await stage.subscribe(token, "gatepost.delivery.failed", 410),
@@ -204,25 +204,25 @@ test("the service's events are never about subscriptions to themselves", async (
   ];
   const cause = await stage.subscribe(token, newName("e"), 410);
   await stage.dispatch(cause.event, 1);
-  await tellsDisabled(cause);
+  await waitForReason(cause);
   for (const subscription of own) {
     await until(async () => await statusOf(subscription) === "disabled");
   }
   await sleep(200); // longer than a round of the distributor
   for (const subscription of own) {
-    assert.deepEqual(told(failed, subscription), []);
-    assert.deepEqual(told(disabled, subscription), []);
+    assert.deepEqual(reported(failed, subscription), []);
+    assert.deepEqual(reported(disabled, subscription), []);
   }
 });
 
-test("only who has scope backend is notified", async () => {
+test("a subscriber who loses scope backend gets no more events of the service", async () => {
   const user = await stage.gatepost.createUser({ scopes: ["consumer", "backend"] });
   const token = await stage.gatepost.login(user);
   const subscription = await stage.subscribe(token, "gatepost.delivery.failed");
   await stage.gatepost.change(user, { scopes: ["consumer"] });
   const cause = await stage.subscribe(await stage.newConsumer(), newName("e"), 500);
   await stage.dispatch(cause.event, 1);
-  await until(() => told(failed, cause).length > 0);
+  await until(() => reported(failed, cause).length > 0);
   const path = `/backend/delivery?subscription=${subscription.id}`;
   assert.deepEqual(readItems(await stage.call("GET", path, stage.admin)), []);
 });

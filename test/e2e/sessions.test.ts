@@ -22,20 +22,20 @@ const get = async (token: string, path = PATH) =>
 const end = (token: string, path = PATH) =>
   gatepost.api.send("DELETE", path, { headers: bearer(token) });
 
-/** A user who has logged in with so many browsers, and a login token. */
+/** A user who has logged in with `count` browsers, and has a login token. */
 async function logInWith(count: number) {
   const user = await gatepost.createUser();
   const app = await gatepost.createApp();
   const browsers = await Promise.all(
     Array.from({ length: count }, () => gatepost.openLoggedIn(app, user)),
   );
-  const isIn = async (browser: (typeof browsers)[number]) =>
+  const isSignedIn = async (browser: (typeof browsers)[number]) =>
     !/name="?password/.test((await gatepost.authorize(browser, app)).text);
-  return { user, app, browsers, isIn, token: await gatepost.login(user) };
+  return { user, app, browsers, isSignedIn, token: await gatepost.login(user) };
 }
 
-test("a user sees the browsers in which they have logged in, and ends one", async () => {
-  const { browsers, isIn, token } = await logInWith(2);
+test("a user lists their browser sessions and ends one of them", async () => {
+  const { browsers, isSignedIn, token } = await logInWith(2);
   const [first, second, ...more] = await get(token);
   assert.deepEqual(more, []);
   for (const item of [first, second]) {
@@ -48,32 +48,32 @@ test("a user sees the browsers in which they have logged in, and ends one", asyn
   const response = await end(token, `${PATH}/${String(first?.["id"])}`);
   assert.equal(response.status, 204, response.text);
   assert.deepEqual((await get(token)).map(({ id }) => id), [second?.["id"]]);
-  const left = await Promise.all(browsers.map(isIn));
+  const left = await Promise.all(browsers.map(isSignedIn));
   assert.deepEqual(left.toSorted(), [false, true]);
   assertProblem(await end(token, `${PATH}/${String(first?.["id"])}`), 404);
 });
 
-test("all are ended at once", async () => {
-  const { browsers, isIn, token } = await logInWith(2);
+test("a user ends all of their browser sessions at once", async () => {
+  const { browsers, isSignedIn, token } = await logInWith(2);
   assert.equal((await end(token)).status, 204);
   assert.deepEqual(await get(token), []);
-  assert.deepEqual(await Promise.all(browsers.map(isIn)), [false, false]);
+  assert.deepEqual(await Promise.all(browsers.map(isSignedIn)), [false, false]);
 });
 
-test("nobody sees or ends another's; an app's token does neither", async () => {
+test("a user sees and ends no session of another user, and an app's token is 403", async () => {
   const { user, app, token } = await logInWith(1);
   const [own] = await get(token);
   const stranger = await gatepost.login(await gatepost.createUser());
   assert.deepEqual(await get(stranger), []);
   assertProblem(await end(stranger, `${PATH}/${String(own?.["id"])}`), 404);
   assert.equal((await end(stranger)).status, 204);
-  const { access_token: through } = await gatepost.codeTokens(app, user);
-  assertProblem(await gatepost.api.get(PATH, bearer(through)), 403);
-  assertProblem(await end(through), 403);
+  const { access_token: appToken } = await gatepost.codeTokens(app, user);
+  assertProblem(await gatepost.api.get(PATH, bearer(appToken)), 403);
+  assertProblem(await end(appToken), 403);
   assert.ok((await get(token)).some(({ id }) => id === own?.["id"]));
 });
 
-test("an operator sees those of any user, and nobody else does", async () => {
+test("only a token with scope backend lists the sessions of any user", async () => {
   const { user, token } = await logInWith(1);
   const path = (of: Pick<TestUser, "id">) => `/backend/user/${of.id}/session`;
   const [seen] = await get(gatepost.adminToken, path(user));
@@ -84,7 +84,7 @@ test("an operator sees those of any user, and nobody else does", async () => {
   assertProblem(await gatepost.api.get(unknown, bearer(gatepost.adminToken)), 404);
 });
 
-test("two services on one host share a browser, since cookies know no ports", async () => {
+test("a browser stays signed in to two services that differ in their port alone", async () => {
   const other = await startGatepost();
   try {
     const browser = gatepost.openBrowser();
@@ -104,7 +104,7 @@ test("two services on one host share a browser, since cookies know no ports", as
   }
 });
 
-test("who signed in before the cookie's name was that of one service stays signed in", async () => {
+test("a session cookie of the old name `gatepost` is accepted, unless it comes twice", async () => {
   const browser = gatepost.openBrowser();
   const app = await gatepost.createApp({ trusted: true });
   const path = authorizePath(app);
@@ -116,7 +116,7 @@ test("who signed in before the cookie's name was that of one service stays signe
   assert.equal((await visit(`gatepost=${value}; gatepost=${value}`)).status, 200);
 });
 
-test("who signed in stays so where a client sends back its cookies in quotes", async () => {
+test("a client that sends its cookies back in quotes stays signed in", async () => {
   const browser = gatepost.openBrowser();
   const path = authorizePath(await gatepost.createApp({ trusted: true }));
   const signedIn = await passLogin(browser, await browser.get(path), await gatepost.createUser());

@@ -9,7 +9,7 @@ import { PATIENCE_MS } from "../helpers/until.ts";
 
 const SHOP = join(import.meta.dirname, "../../scripts/demo/shop");
 
-test("an order stands though its event cannot be stored now, and that comes later", async (t) => {
+test("an order whose event cannot be stored is kept, and its event comes later", async (t) => {
   const stage = await startEventStage({ GATEPOST_ENDPOINTS: SHOP, SHOP_DATABASE: ":memory:" });
   t.after(() => stage.stop());
   const staff = await stage.newConsumer(["consumer", "shop:staff", "shop:order"]);

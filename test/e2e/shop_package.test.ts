@@ -23,7 +23,7 @@ after(async () => {
 });
 
 const ORDER = ["id", "reference", "sku", "quantity", "total_cents", "status"];
-/** The members of what each operation returns: what clients are generated from. */
+/** The members of each operation's response, from which clients are generated. */
 const OUTPUTS: Readonly<Record<string, readonly string[]>> = {
   "get /shop/products": ["items"],
   "get /shop/products/{sku}": ["sku", "name", "price_cents", "stock"],
@@ -34,7 +34,7 @@ const OUTPUTS: Readonly<Record<string, readonly string[]>> = {
   "post /shop/returns": ["id", "photo_bytes"],
 };
 
-test("OpenAPI has each operation, with what it takes and returns", async () => {
+test("OpenAPI has each operation, with its request body and its response", async () => {
   const document = (await gatepost.api.get("/openapi.json", bearer(gatepost.adminToken))).json();
   assert.deepEqual(findOpenApiErrors(document), []);
   const paths = asFields(asFields(document)["paths"]);
@@ -64,7 +64,7 @@ test("AsyncAPI has a channel for each event, with its data", async () => {
   assert.match(text, /"total_cents":\{"type":"integer"/);
 });
 
-test("it has strict types, and its own tests pass, where Gatepost is installed", async () => {
+test("the shop passes strict type checks and its tests where Gatepost is installed", async () => {
   const place = join(folder, "package");
   await cp(SHOP, place, { recursive: true });
   await mkdir(join(place, "node_modules"));

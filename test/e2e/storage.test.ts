@@ -19,13 +19,12 @@ import type { ClientResponse } from "../helpers/http_client.ts";
 import { PATIENCE_MS, until } from "../helpers/until.ts";
 
 const ENDPOINTS = fileURLToPath(new URL("../fixtures/server_endpoints", import.meta.url));
-/** Promised: what is in trouble says so within 2 s; beside it, what this machine needs. */
-const ANSWER_MS = 2_000 + 200;
-/** Requests that write nothing: a busy machine delays them, waiting for a lock would longer. */
+/** The promise is a 503 within 2 s; a busy machine needs a little more. */
+const RESPONSE_MS = 2_000 + 200;
+/** For requests that write nothing: more than a busy machine needs, less than a wait for a lock. */
 const PROMPT_MS = 600;
 
 interface Trouble {
-  /** Begins now. */
   begin(stage: EventStage): void;
   end(stage: EventStage): void;
 }
@@ -34,7 +33,7 @@ interface Place {
   /** For the database. */
   readonly folder: string;
   readonly trouble: Trouble;
-  /** Once the server has ended. */
+  /** To be called once the server has ended. */
   close(): void;
 }
 
@@ -62,7 +61,7 @@ function openLocked(begin: string): Place {
   };
 }
 
-/** The disk takes no more: no file may be longer than 4 KiB, which every write would make it. */
+/** A limit of 4 KiB for each file, which every write to the database would exceed. */
 function openLimited(): Place {
   const folder = mkdtempSync(join(tmpdir(), "gatepost-limited-"));
   const limit = (stage: EventStage, bytes: string) => {
@@ -80,7 +79,7 @@ function openLimited(): Place {
   };
 }
 
-/** A disk of 4 MiB that is really full. Only who may mount has it. */
+/** A disk of 4 MiB that is really full: only for a user who may mount one. */
 function openFull(): Place {
   const folder = mkdtempSync(join(tmpdir(), "gatepost-full-"));
   assert.equal(mount(folder), true);
@@ -124,13 +123,13 @@ function canMount(): boolean {
 const PLACES: readonly (readonly [what: string, open: () => Place])[] = [
   ["a locked database", () => openLocked("BEGIN IMMEDIATE")],
   ["an exclusively locked database", () => openLocked("BEGIN EXCLUSIVE")],
-  ["a disk that takes no more", openLimited],
+  ["a limit on the size of files", openLimited],
   ...canMount() ? [["a full disk", openFull] as const] : [],
 ];
 
 for (const [what, openPlace] of PLACES) {
   describe(what, () => {
-    test("means 503 with Retry-After within 2 s; nothing is lost or half-written", async (t) => {
+    test("makes writes 503 with Retry-After within 2 s, and nothing is lost", async (t) => {
       const { folder, trouble, close } = openPlace();
       const file = join(folder, "gatepost.db");
       const stage = await startEventStage({
@@ -158,7 +157,7 @@ for (const [what, openPlace] of PLACES) {
 
       await publish("before");
       await stage.receiver.waitFor(1, PATIENCE_MS, subscription.path);
-      // One is in flight when the trouble begins, and answered while it lasts.
+      // One attempt is in flight when the trouble begins, and gets its response while it lasts.
       stage.receiver.react(subscription.path, { kind: "answer", delayMs: 500 }, { kind: "answer" });
       await publish("in flight");
       await stage.receiver.waitFor(2, PATIENCE_MS, subscription.path);
@@ -176,8 +175,8 @@ for (const [what, openPlace] of PLACES) {
         timed(() => stage.call("DELETE", `/consumer/subscription/${subscription.id}`, token)),
       ]);
       const reads: number[] = [];
-      for (let turn = 0; turn < 20; turn++) {
-        const { response, tookMs } = await timed(() => readSomething(stage, subscription, turn));
+      for (let index = 0; index < 20; index++) {
+        const { response, tookMs } = await timed(() => readSomething(stage, subscription, index));
         assert.equal(response.status, 200, response.text);
         reads.push(Math.round(tookMs));
         await sleep(60);
@@ -186,7 +185,7 @@ for (const [what, openPlace] of PLACES) {
       for (const { response, tookMs } of await writes) {
         assertProblem(response, 503);
         assert.ok(Number(response.headers.get("retry-after")) > 0);
-        assert.ok(tookMs < ANSWER_MS, `${tookMs} ms`);
+        assert.ok(tookMs < RESPONSE_MS, `${tookMs} ms`);
       }
       assert.equal(refused.size, 12);
 
@@ -198,7 +197,7 @@ for (const [what, openPlace] of PLACES) {
       assert.deepEqual(bodies(stage, subscription), acknowledged);
       const sent = stage.receiver.requests(subscription.path);
       const ids = new Set(sent.map(({ headers }) => headers["webhook-id"]));
-      assert.equal(ids.size, sent.length, "nothing is sent twice, the one in flight neither");
+      assert.equal(ids.size, sent.length, "nothing is sent twice, not even the attempt in flight");
       const check = new DatabaseSync(file, { readOnly: true });
       const result = check.prepare("PRAGMA integrity_check").get();
       check.close();
@@ -216,16 +215,16 @@ async function timed(
 }
 
 /** One of several requests that store nothing. */
-function readSomething(stage: EventStage, { id, token }: StagedSubscription, turn: number) {
+function readSomething(stage: EventStage, { id, token }: StagedSubscription, index: number) {
   const { api } = stage.gatepost;
   const paths = [
     "/now", "/consumer/subscription", `/consumer/subscription/${id}/delivery`,
     "/authorization/whoami", "/.well-known/jwks.json", "/system/health",
   ];
-  return api.get(paths[turn % paths.length] ?? "/now", bearer(token));
+  return api.get(paths[index % paths.length] ?? "/now", bearer(token));
 }
 
-/** What came to a subscription: the texts of its data. */
+/** The data of all callbacks to a subscription. */
 function bodies(stage: EventStage, { path }: StagedSubscription): Set<string> {
   return new Set(stage.receiver.requests(path).map(({ body }) => JSON.parse(String(body))));
 }

@@ -25,7 +25,7 @@ interface Seen {
   readonly data: Readonly<Record<string, unknown>>;
 }
 
-/** Opens the stream and collects what comes, until the test has ended or it is left. */
+/** Opens the stream and collects its events until the test ends or `leave` is called. */
 async function watch(
   t: TestContext,
   query: string,
@@ -59,7 +59,7 @@ async function watch(
   return stream;
 }
 
-test("a delivery is shown as it changes, to a reader too, and its resend", async (t) => {
+test("a caller with scope backend:read sees a delivery change until it is delivered", async (t) => {
   const consumer = await stage.newConsumer();
   const subscription = await stage.subscribe(consumer, "stream.one", 503, 204);
   const reader = await stage.newConsumer(["backend:read"]);
@@ -73,7 +73,7 @@ test("a delivery is shown as it changes, to a reader too, and its resend", async
   assert.deepEqual([...new Set(shown.map(({ data }) => data["name"]))], ["stream.one"]);
 });
 
-test("a stream of one subscription has no other's deliveries", async (t) => {
+test("a stream of one subscription leaves out the deliveries of others", async (t) => {
   const consumer = await stage.newConsumer();
   const wanted = await stage.subscribe(consumer, "stream.two");
   await stage.subscribe(consumer, "stream.other");
@@ -85,7 +85,7 @@ test("a stream of one subscription has no other's deliveries", async (t) => {
   assert.deepEqual([...new Set(stream.seen.map(({ data }) => data["subscription"]))], [wanted.id]);
 });
 
-test("a stream of one request has its deliveries as they are, and as they change", async (t) => {
+test("a stream of one request has its deliveries first, then their changes", async (t) => {
   const consumer = await stage.newConsumer();
   const request = newName("call");
   const subscription = await stage.subscribe(consumer, "stream.call", 503);
@@ -94,7 +94,7 @@ test("a stream of one request has its deliveries as they are, and as they change
   await stage.gatepost.api.postJson("/backend/event", { name: "stream.call", data: 1 },
     { ...bearer(stage.admin), "x-request-id": request });
   await stage.deliveries(subscription, "failed", "failed");
-  await new Promise((resolve) => setTimeout(resolve, 2_500)); // until it is of the past
+  await new Promise((resolve) => setTimeout(resolve, 2_500)); // a stream reads back 2 s
   const stream = await watch(t, `?topics=delivery&request=${request}`, { at: other });
   await until(() => stream.seen.length === 1);
   const { id, status } = stream.seen[0]?.data ?? {};
@@ -104,7 +104,7 @@ test("a stream of one request has its deliveries as they are, and as they change
   assert.deepEqual([...new Set(stream.seen.map(({ data }) => data["id"]))], [id]);
 });
 
-test("a request's deliveries are found among many others of its time", async (t) => {
+test("a stream of one request finds its deliveries among many of that time", async (t) => {
   const consumer = await stage.newConsumer();
   const subscription = await stage.subscribe(consumer, "stream.many");
   const request = newName("request");
@@ -121,18 +121,18 @@ test("a request's deliveries are found among many others of its time", async (t)
   assert.deepEqual(stream.seen.map(({ data }) => data["event"]), ids);
 });
 
-test("what changes right after a stream has begun is shown", async (t) => {
+test("a stream shows a change that comes right after it has begun", async (t) => {
   const consumer = await stage.newConsumer();
   const subscription = await stage.subscribe(consumer, "stream.soon", 503, 503, 204);
   await stage.dispatch("stream.soon", {});
   const [{ id } = {}] = await stage.deliveries(subscription, "failed");
-  await new Promise((resolve) => setTimeout(resolve, 2_500)); // until it is of the past
+  await new Promise((resolve) => setTimeout(resolve, 2_500)); // a stream reads back 2 s
   const stream = await watch(t, `?topics=delivery&subscription=${subscription.id}`);
   await stage.call("POST", `/backend/delivery/${String(id)}/resend`, stage.admin);
   await until(() => stream.seen.some(({ data }) => data["status"] === "delivered"));
 });
 
-test("another process shows what this one does, and what was missed comes once", async (t) => {
+test("another process's stream shows changes, and what a client missed just once", async (t) => {
   const stream = await watch(t, "?topics=audit,delivery", { at: other });
   const consumer = await stage.newConsumer();
   await stage.subscribe(consumer, "stream.far");
@@ -147,20 +147,20 @@ test("another process shows what this one does, and what was missed comes once",
   const lastId = stream.seen.findLast(({ id }) => id !== undefined)?.id ?? "";
   assert.match(lastId, /^\d+$/);
   const users = await Promise.all([1, 2, 3, 4].map(() => stage.gatepost.createUser()));
-  await new Promise((resolve) => setTimeout(resolve, 2_500)); // until they are of the past
+  await new Promise((resolve) => setTimeout(resolve, 2_500)); // a stream reads back 2 s
   const again = await watch(t, "?topics=audit", { at: other, lastId });
   await until(() => again.seen.length >= users.length);
   const targets = again.seen.map(({ data }) => data["target"]);
   for (const { id } of users) assert.equal(targets.filter((each) => each === id).length, 1, id);
 });
 
-test("who comes back learns that more was missed than is sent", async (t) => {
+test("a client that reconnects learns when it missed more than the stream can send", async (t) => {
   const consumer = await stage.newConsumer();
   const subscription = await stage.subscribe(consumer, "stream.missed");
   const lastId = String(Date.now());
   await Promise.all(Array.from({ length: 102 }, () => stage.dispatch("stream.missed", {})));
   await stage.deliveries(subscription, ...Array<string>(50).fill("delivered"));
-  await new Promise((resolve) => setTimeout(resolve, 2_500)); // until they are of the past
+  await new Promise((resolve) => setTimeout(resolve, 2_500)); // a stream reads back 2 s
   const queries = ["?topics=audit", `?topics=delivery&subscription=${subscription.id}`];
   for (const query of queries) {
     const { seen } = await watch(t, query, { at: other, lastId });
@@ -170,10 +170,10 @@ test("who comes back learns that more was missed than is sent", async (t) => {
   const dayAgo = String(Date.now() - 86_400_000);
   const { seen } = await watch(t, "?topics=problem", { at: other, lastId: dayAgo });
   await until(() => seen.length > 0);
-  assert.equal(seen[0]?.event, "dropped", "what is older than an hour is not looked for");
+  assert.equal(seen[0]?.event, "dropped", "a stream does not look for what is older than an hour");
 });
 
-test("of many at once two are shown, and how many were left out", async (t) => {
+test("of many changes at once a stream shows some, and counts those it dropped", async (t) => {
   const stream = await watch(t, "?topics=audit");
   await Promise.all(Array.from({ length: 10 }, () => stage.dispatch("stream.many", {})));
   const shown = () => stream.seen.filter(({ event }) => event === "audit").length;
@@ -183,24 +183,24 @@ test("of many at once two are shown, and how many were left out", async (t) => {
   assert.ok(shown() >= 2 && shown() <= 6 && dropped() >= 4, `${shown()} ${dropped()}`);
 });
 
-test("problems come at once, with all that is wrong", async (t) => {
+test("a stream of problems begins at once with one list of all problems", async (t) => {
   const stream = await watch(t, "?topics=problem");
   await until(() => stream.seen.length > 0);
   assert.ok(Array.isArray(stream.seen[0]?.data["items"]));
   assert.deepEqual(stream.seen.map(({ event }) => event), ["problem"]);
 });
 
-test("a stream ends within a second of its token", async (t) => {
+test("a stream ends within two seconds after its user is disabled", async (t) => {
   const user = await stage.gatepost.createUser({ scopes: ["backend:read"] });
   const stream = await watch(t, "", { token: await stage.gatepost.login(user) });
   assert.equal(stream.isEnded, false);
   await stage.gatepost.change(user, { status: "disabled" });
-  const endedMs = performance.now();
+  const disabledMs = performance.now();
   await until(() => stream.isEnded);
-  assert.ok(performance.now() - endedMs < 2_000, "a second is promised; one is for a busy machine");
+  assert.ok(performance.now() - disabledMs < 2_000, "one second is promised");
 });
 
-test("one stream more than 64 is refused, and taken when another has left", async (t) => {
+test("a 65th stream is refused, and accepted once another client has left", async (t) => {
   const streams = await Promise.all(Array.from({ length: 64 }, () => watch(t, "?topics=problem")));
   const tryOne = () => stage.gatepost.api.send("HEAD", "/backend/stream", {
     headers: bearer(stage.admin),
@@ -214,13 +214,13 @@ test("one stream more than 64 is refused, and taken when another has left", asyn
 });
 
 for (const query of ["?topics=delivery,", "?topics=events", "?subscription=x"]) {
-  test(`${query} is refused`, async () => {
+  test(`GET /backend/stream${query} is refused`, async () => {
     const response = await stage.gatepost.api.get(`/backend/stream${query}`, bearer(stage.admin));
     assert.equal(assertProblem(response, 400).length, 1);
   });
 }
 
-test("a stop ends streams at once", async (t) => {
+test("a server that stops ends its streams at once", async (t) => {
   const own = await startGatepost();
   const stream = await watch(t, "", { at: own, token: own.adminToken });
   const startedMs = performance.now();

@@ -59,21 +59,21 @@ function linesOf(server: RunningServer): Line[] {
 
 for (const method of ["HEAD", "GET"]) {
   for (const path of ["/deaf", "/deaf-writer"]) {
-    test(`${path} is a warning, and does not end the process, after its ${method}`, async (t) => {
+    test(`${method} ${path}: feeding a stream that has ended is one warning`, async (t) => {
       const server = await start(t);
       if (method === "GET") await leave(server, path);
       else assert.equal((await head(server, path)).responses[0]?.status, 200);
       await until(() => linesOf(server).some(({ msg }) => msg.includes("stream that has ended")));
       await delay(200); // the timer has fired some twenty times by now
       assert.equal((await fetch(`${server.url}/system/health`)).status, 200);
-      const told = linesOf(server).filter(({ level }) => level === "warn" || level === "error");
-      assert.deepEqual(told.map(({ level, msg }) => [level, msg]), [
+      const problems = linesOf(server).filter(({ level }) => level === "warn" || level === "error");
+      assert.deepEqual(problems.map(({ level, msg }) => [level, msg]), [
         ["warn", "an endpoint feeds a stream that has ended; stop on signal or cancel"],
       ]);
     });
   }
 
-  test(`signal aborts, and then the stream is cancelled, after such a ${method}`, async (t) => {
+  test(`${method} /heeding: the signal aborts first, then the stream is cancelled`, async (t) => {
     const server = await start(t);
     await (method === "GET" ? leave(server, "/heeding") : head(server, "/heeding"));
     await until(async () => (await seen(server)).length === 2);
@@ -82,14 +82,14 @@ for (const method of ["HEAD", "GET"]) {
   });
 }
 
-test("a stream that is silent is cancelled as soon as its client has gone", async (t) => {
+test("a stream that sends nothing more is cancelled when its client leaves", async (t) => {
   const server = await start(t);
   await leave(server, "/silent");
   await until(async () => (await seen(server)).join() === "silent cancel");
 });
 
 for (const path of ["/waiting", "/failing"]) {
-  test(`a client that leaves ${path} is a 499 at level info, and no failure`, async (t) => {
+  test(`a client that leaves ${path} is logged and counted as 499, at level info`, async (t) => {
     const server = await start(t);
     const socket = await openRaw(portOf(server));
     socket.write(`GET ${path} HTTP/1.1\r\nHost: a\r\n\r\n`);
@@ -116,14 +116,14 @@ test("a rejection outside of a handler is logged, a throw there ends the process
   assert.deepEqual(errors(), ["unhandled rejection"]);
   assert.equal((await fetch(`${server.url}/system/health`)).status, 200);
 
-  // Its response may still be on its way.
+  // The process may end before the response arrives.
   await fetch(`${server.url}/later/throw`, { method: "POST" }).catch(() => {});
   await until(() => errors().length > 1);
   assert.deepEqual(errors(), ["unhandled rejection", "uncaught exception"]);
   assert.equal(await server.stop(), 1);
 });
 
-test("a stop ends event streams at once, and lets other streams come to their ends", async (t) => {
+test("a server that stops ends event streams at once and lets a download finish", async (t) => {
   const server = await start(t);
   for (const path of ["/heeding", "/silent"]) {
     const socket = await openRaw(portOf(server));
@@ -140,14 +140,14 @@ test("a stop ends event streams at once, and lets other streams come to their en
   assert.equal(text.split("tick").length - 1, 10, text);
 });
 
-test("requests that are still being handled when the grace is over are 499 too", async (t) => {
+test("a request that is cut off 10 s after the stop began is logged as 499 too", async (t) => {
   const server = await start(t);
   const request = "GET /waiting HTTP/1.1\r\nHost: a\r\n\r\n";
   const waiting = exchangeRaw(portOf(server), request, { waitMs: 20_000 });
   await delay(200);
   const startedMs = Date.now();
   assert.equal(await server.stop(), 0);
-  assert.ok(Date.now() - startedMs > 8000, "it had its time");
+  assert.ok(Date.now() - startedMs > 8000, "the request had its 10 s");
   assert.equal((await waiting).text, "");
   const line = linesOf(server).find(({ route }) => route === "/waiting");
   assert.deepEqual([line?.level, line?.status], ["info", 499]);

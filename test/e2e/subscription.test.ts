@@ -35,7 +35,7 @@ before(async () => {
 });
 after(() => stage.stop());
 
-/** A body that may be subscribed with, different each time. */
+/** A valid body, different each time. */
 function goodBody(more: Readonly<Record<string, unknown>> = {}) {
   return { event: newName("e"), endpoint: "https://shop.example/hook", ...more };
 }
@@ -75,7 +75,7 @@ describe("POST /consumer/subscription", () => {
     assert.equal(response.headers.get("cache-control"), "no-store");
   });
 
-  test("shows the secret there alone", async () => {
+  test("shows the secret, which GET and the list do not", async () => {
     const { id, secret } = await subscribed();
     const one = await stage.call("GET", `${PATH}/${String(id)}`, consumer);
     const list = await stage.call("GET", PATH, consumer);
@@ -85,7 +85,7 @@ describe("POST /consumer/subscription", () => {
     }
   });
 
-  test("gives every subscription a secret of its own", async () => {
+  test("gives each subscription its own secret", async () => {
     const secrets = await Promise.all([subscribed(), subscribed(), subscribed()]);
     assert.equal(new Set(secrets.map(({ secret }) => secret)).size, 3);
   });
@@ -110,7 +110,7 @@ describe("POST /consumer/subscription", () => {
   ];
   for (const [event, isGood] of EVENTS) {
     const text = JSON.stringify(event).slice(0, 40);
-    test(`${isGood ? "takes" : "refuses"} event ${text}`, async () => {
+    test(`${isGood ? "accepts" : "refuses"} event ${text}`, async () => {
       const response = await subscribe({ event, endpoint: `https://${newName("shop")}.example/` });
       if (isGood) assert.equal(response.status, 201, response.text);
       else assert.deepEqual(assertProblem(response, 400), ["/event"]);
@@ -167,7 +167,7 @@ describe("POST /consumer/subscription", () => {
     ["https://10.0.0.1./", false],
   ];
   for (const [endpoint, isGood] of ENDPOINTS) {
-    test(`${isGood ? "takes" : "refuses"} ${JSON.stringify(endpoint).slice(0, 60)}`, async () => {
+    test(`${isGood ? "accepts" : "refuses"} ${JSON.stringify(endpoint).slice(0, 60)}`, async () => {
       const response = await subscribe({ event: newName("e"), endpoint });
       if (isGood) assert.equal(response.status, 201, response.text);
       else assert.deepEqual(assertProblem(response, 400), ["/endpoint"]);
@@ -230,13 +230,13 @@ describe("POST /consumer/subscription", () => {
     assert.equal((await subscribe(body, await stage.newConsumer())).status, 201);
   });
 
-  test("of many alike at once makes one", async () => {
+  test("makes one subscription of eight equal requests at once", async () => {
     const body = goodBody();
     const responses = await Promise.all(Array.from({ length: 8 }, () => subscribe(body)));
     assert.deepEqual(responses.map(({ status }) => status).sort(), [201, ...Array(7).fill(409)]);
   });
 
-  test("takes again what was deleted", async () => {
+  test("accepts the event and endpoint of a deleted subscription again", async () => {
     const body = goodBody();
     const { id } = readObject(await subscribe(body));
     assert.equal((await stage.call("DELETE", `${PATH}/${String(id)}`, consumer)).status, 204);
@@ -255,7 +255,7 @@ describe("POST /consumer/subscription", () => {
     assert.equal((await subscribe(goodBody())).status, 201, "another principal still may");
     const { id } = readObject(made[0] ?? assert.fail());
     await stage.call("DELETE", `${PATH}/${String(id)}`, token);
-    assert.equal((await subscribe(goodBody(), token)).status, 201, "a deleted one counts no more");
+    assert.equal((await subscribe(goodBody(), token)).status, 201, "a deleted one is not counted");
   });
 
   const ALLOWED: readonly (readonly [
@@ -322,7 +322,7 @@ describe("access", () => {
     assert.equal(record["status"], "active");
   });
 
-  test("of an app's token is to what that app made, of a login token to all", async () => {
+  test("with an app's token is to what that app made, with a login token to all", async () => {
     const user = await stage.gatepost.createUser();
     const grants = ["password", "refresh_token"];
     const [first, second] = [
@@ -356,7 +356,7 @@ describe("access", () => {
     }
   });
 
-  test("of an app acting for itself is to what is its own", async () => {
+  test("of an app acting for itself is to its own subscriptions", async () => {
     const app = await stage.gatepost.createApp();
     const token = await appToken(app, { grant_type: "client_credentials", scope: "consumer" });
     const { id } = await subscribed(token);
@@ -367,18 +367,18 @@ describe("access", () => {
 });
 
 describe("GET /consumer/subscription", () => {
-  test("lists newest first, part by part", async () => {
+  test("lists the newest first, page by page", async () => {
     const token = await stage.newConsumer();
     const made: unknown[] = [];
     for (let count = 0; count < 5; count++) made.unshift((await subscribed(token))["id"]);
-    const parts: unknown[][] = [];
+    const pages: unknown[][] = [];
     for (let cursor: unknown = ""; cursor !== null;) {
       const query = cursor === "" ? "?limit=2" : `?limit=2&cursor=${String(cursor)}`;
       const response = await stage.call("GET", PATH + query, token);
-      parts.push(readItems(response).map(({ id }) => id));
+      pages.push(readItems(response).map(({ id }) => id));
       cursor = readObject(response)["next_cursor"];
     }
-    assert.deepEqual(parts, [made.slice(0, 2), made.slice(2, 4), made.slice(4)]);
+    assert.deepEqual(pages, [made.slice(0, 2), made.slice(2, 4), made.slice(4)]);
   });
 
   for (const query of ["limit=0", "limit=201", "limit=-1", "limit=1.5", "limit=x"]) {
@@ -387,7 +387,7 @@ describe("GET /consumer/subscription", () => {
     });
   }
 
-  test("shows one as it shows it in the list", async () => {
+  test("lists the same record that GET /consumer/subscription/{id} returns", async () => {
     const token = await stage.newConsumer();
     const { id, secret, ...record } = await subscribed(token);
     assert.equal(typeof secret, "string");
@@ -396,7 +396,7 @@ describe("GET /consumer/subscription", () => {
     assert.deepEqual(readItems(await stage.call("GET", PATH, token)), [one]);
   });
 
-  test("knows no subscription of a made-up id", async () => {
+  test("returns 404 for an unknown id", async () => {
     for (const id of ["s0", "x", "%00", "s%27--", "s".repeat(500)]) {
       assertProblem(await stage.call("GET", `${PATH}/${id}`, consumer), 404);
     }
@@ -422,7 +422,7 @@ describe("PATCH /consumer/subscription/{id}", () => {
     }
   });
 
-  const FAULTS: readonly (readonly [body: unknown, pointers: readonly string[]])[] = [
+  const WRONG_CHANGES: readonly (readonly [body: unknown, pointers: readonly string[]])[] = [
     [{ status: "disabled" }, ["/status"]],
     [{ status: "deleted" }, ["/status"]],
     [{ status: null }, ["/status"]],
@@ -432,7 +432,7 @@ describe("PATCH /consumer/subscription/{id}", () => {
     [{ endpoint: "http://10.0.0.1/", status: "bogus" }, ["/endpoint", "/status"]],
     [{ endpoint: "x", status: "y", z: 1 }, ["/endpoint", "/status", "/z"]],
   ];
-  for (const [body, pointers] of FAULTS) {
+  for (const [body, pointers] of WRONG_CHANGES) {
     test(`names all errors of ${JSON.stringify(body)}, and changes nothing`, async () => {
       const { id, secret, ...record } = await subscribed();
       const path = `${PATH}/${String(id)}`;
@@ -443,7 +443,7 @@ describe("PATCH /consumer/subscription/{id}", () => {
     });
   }
 
-  test("refuses this service's own origin, and an event and endpoint that are there", async () => {
+  test("refuses this service's own origin, and an endpoint that the event has", async () => {
     const body = goodBody();
     await subscribe(body);
     const { id } = readObject(await subscribe({ ...body, endpoint: "https://b.example/" }));
@@ -478,7 +478,7 @@ describe("POST /consumer/subscription/{id}/secret", () => {
     return requests.at(-1) ?? assert.fail();
   }
 
-  test("returns a new secret; old and new sign together", async () => {
+  test("returns a new secret, and callbacks are signed with the earlier ones too", async () => {
     const path = `/${newName("hook")}`;
     const body = { event: newName("e"), endpoint: stage.receiver.url + path };
     const { id, secret: first } = readObject(await subscribe(body));
@@ -498,7 +498,7 @@ describe("POST /consumer/subscription/{id}/secret", () => {
     assert.equal(findSignatureFault(after, String(second), Date.now()), undefined);
     assert.notEqual(findSignatureFault(before, String(second), Date.now()), undefined);
 
-    // A third beside them: each was to sign for a day.
+    // A third: each of them signs for a day.
     const again = await stage.call("POST", `${PATH}/${String(id)}/secret`, consumer);
     const { secret: third } = readObject(again);
     const last = await deliver(subscription);
