@@ -37,7 +37,7 @@ export const audit = {
   handle: ({ dispatch }) => ({ id: dispatch("audit.read", 1) }),
 };
 `;
-/** Of several processes that take each other's tokens. */
+/** One issuer, so that several processes accept each other's tokens. */
 const ENV = { GATEPOST_BASE_URL: "http://gatepost.test" };
 const SCOPED = "order.secret";
 const ALL = ["consumer", "orders"];
@@ -85,13 +85,13 @@ async function look({ id }: StagedSubscription) {
   return { status, reason };
 }
 
-/** What all deliveries of a subscription have come to, as the backend lists them. */
+/** The statuses of all deliveries of a subscription, as the backend lists them. */
 async function statusesOf({ id }: StagedSubscription): Promise<unknown[]> {
   const path = `/backend/delivery?subscription=${id}`;
   return readItems(await stage.call("GET", path, stage.admin)).map(({ status }) => status);
 }
 
-/** Dispatches to a witness too: once that has been called, everybody has who is to be. */
+/** Dispatches to a witness too: once it is called, so is everybody else who gets the event. */
 async function dispatchTo(event: string, witnessToken: string): Promise<void> {
   const witness = await stage.subscribe(witnessToken, event);
   await stage.dispatch(event, "news");
@@ -107,40 +107,40 @@ const REVOKED = "grant revoked";
 type End = (of: Authorized) => Promise<unknown>;
 const ENDS: readonly (readonly [name: string, end: End, reason: string])[] =
   [
-    ["its user withdraws it", async ({ user, app }) => {
+    ["the user withdraws the grant", async ({ user, app }) => {
       const token = await stage.gatepost.login(user);
       const response = await stage.call("DELETE", `/consumer/grant/${app.id}`, token);
       assert.equal(response.status, 204);
     }, "grant withdrawn"],
-    ["an administrator ends it", async (of) =>
+    ["an administrator revokes the grant", async (of) =>
       administer("DELETE", `/backend/grant/${await grantIdOf(of)}`), REVOKED],
-    ["an administrator ends what the user allowed the app", ({ user, app }) =>
+    ["an administrator revokes the user's grants for the app", ({ user, app }) =>
       administer("POST", "/backend/grant/revoke", { user: user.id, app: app.id }), REVOKED],
-    ["an administrator ends all of the user", ({ user }) =>
+    ["an administrator revokes all grants of the user", ({ user }) =>
       administer("POST", "/backend/grant/revoke", { user: user.id }), REVOKED],
-    ["an administrator ends all of the app", ({ app }) =>
+    ["an administrator revokes all grants of the app", ({ app }) =>
       administer("POST", "/backend/grant/revoke", { app: app.id }), REVOKED],
-    ["its refresh token is revoked", ({ app, tokens }) =>
+    ["the grant's refresh token is revoked", ({ app, tokens }) =>
       stage.gatepost.api.postForm("/authorization/revoke", {
         token: tokens.refresh_token,
         client_id: app.id,
         client_secret: app.secret,
       }), REVOKED],
-    ["its refresh token is used twice", async ({ app, tokens }) => {
+    ["the grant's refresh token is used twice", async ({ app, tokens }) => {
       const next = readTokens(await stage.gatepost.refresh(app, tokens.refresh_token));
       readTokens(await stage.gatepost.refresh(app, next.refresh_token));
       await stage.gatepost.refresh(app, tokens.refresh_token);
     }, REVOKED],
-    ["its code is used twice", ({ app, code }) => redeem(app, code), REVOKED],
-    ["its user loses a scope", ({ user }) =>
+    ["the grant's code is used twice", ({ app, code }) => redeem(app, code), REVOKED],
+    ["the user loses a scope", ({ user }) =>
       stage.gatepost.change(user, { scopes: ["consumer"] }), "scope removed"],
-    ["its app loses a scope", ({ app }) =>
+    ["the app loses a scope", ({ app }) =>
       stage.gatepost.change(app, { scopes: ["consumer"] }), "scope removed"],
-    ["its user gets a new password", ({ user }) =>
+    ["the user gets a new password", ({ user }) =>
       stage.gatepost.change(user, { password: "another long password" }), "password changed"],
-    ["its user is disabled", ({ user }) =>
+    ["the user is disabled", ({ user }) =>
       stage.gatepost.change(user, { status: "disabled" }), "user disabled"],
-    ["its app is disabled", ({ app }) =>
+    ["the app is disabled", ({ app }) =>
       stage.gatepost.change(app, { status: "disabled" }), "app disabled"],
   ];
 
@@ -158,20 +158,20 @@ describe("a subscription ends with the grant that made it:", () => {
     });
   }
 
-  test("its owner's next token makes it active again", async () => {
+  test("a later token of its owner can set it active again", async () => {
     const of = await authorize();
     await administer("DELETE", `/backend/grant/${await grantIdOf(of)}`);
     const { access_token: token } = await stage.gatepost.codeTokens(of.app, of.user);
     assert.equal((await patch(of.subscription, token, { status: "active" })).status, 200);
     await stage.dispatch(of.subscription.event, 1);
     await stage.receiver.waitFor(1, 5000, of.subscription.path);
-    // And lives by that token's grant from now on.
+    // From now on it depends on that token's grant.
     await administer("DELETE", `/backend/grant/${await grantIdOf(of)}`);
     assert.deepEqual(await look(of.subscription), { status: "disabled", reason: REVOKED });
   });
 });
 
-test("an app's subscription that its user's login sets active ends with the logins", async () => {
+test("an app's subscription that a login token sets active ends with the logins", async () => {
   const { user, app, subscription } = await authorize();
   await administer("POST", "/backend/grant/revoke", { user: user.id, app: app.id });
   const login = await stage.gatepost.login(user);
@@ -201,7 +201,7 @@ describe("a subscription outlives", () => {
     assert.equal((await look(of.subscription)).status, "active");
   });
 
-  test("a new password, where its user made it by own login", async () => {
+  test("a new password, if a login token of its user made it", async () => {
     const user = await stage.gatepost.createUser();
     const subscription = await stage.subscribe(await stage.gatepost.login(user), newName("e"));
     await stage.gatepost.change(user, { password: "another long password" });
@@ -210,7 +210,7 @@ describe("a subscription outlives", () => {
   });
 });
 
-test("what a thief made by a stolen login ends when all of the user is revoked", async () => {
+test("revoking all grants of a user ends a subscription made with a stolen login", async () => {
   const user = await stage.gatepost.createUser();
   const subscription = await stage.subscribe(await stage.gatepost.login(user), newName("e"));
   await stage.gatepost.change(user, { password: "another long password" });
@@ -218,14 +218,14 @@ test("what a thief made by a stolen login ends when all of the user is revoked",
   assert.deepEqual(await look(subscription), { status: "disabled", reason: REVOKED });
   await dispatchTo(subscription.event, await stage.newConsumer());
   assert.equal(stage.receiver.count(subscription.path), 0);
-  // It is the user's own to set it active again.
+  // The user may set it active again.
   const token = await stage.gatepost.login({ ...user, password: "another long password" });
   assert.equal((await patch(subscription, token, { status: "active" })).status, 200);
 });
 
-test("revoking all of login ends what anybody made by own login, and nothing of apps", async () => {
+test("revoking app login ends subscriptions made by login tokens, and none of apps", async () => {
   const shared = stage;
-  stage = await startEventStage(); // of its own, whose administrator it ends
+  stage = await startEventStage(); // of its own: the administrator's login ends too
   try {
     const { subscription: ofApp } = await authorize();
     const own = await stage.subscribe(await stage.newConsumer(), newName("e"));
@@ -241,7 +241,7 @@ test("revoking all of login ends what anybody made by own login, and nothing of 
 });
 
 describe("scopes", () => {
-  test("a user without scope consumer is sent nothing, and is again once it is back", async () => {
+  test("a user without scope consumer gets no events until the scope is given back", async () => {
     const user = await stage.gatepost.createUser();
     const subscription = await stage.subscribe(await stage.gatepost.login(user), newName("e"));
     await stage.gatepost.change(user, { scopes: [] });
@@ -252,7 +252,7 @@ describe("scopes", () => {
     await stage.receiver.waitFor(1, 5000, subscription.path);
   });
 
-  test("what a user did not grant to an app is not delivered, though declared later", async () => {
+  test("an app gets no event whose scope it was not granted, even if declared later", async () => {
     const [user, app] = [
       await stage.gatepost.createUser({ scopes: ALL }),
       await stage.gatepost.createApp({ scopes: ALL }),
@@ -277,7 +277,7 @@ describe("scopes", () => {
     }
   });
 
-  test("a narrower token of the same owner turns no event to an endpoint of its own", async () => {
+  test("a token without the event's scope cannot change a subscription's endpoint", async () => {
     const login = await stage.newConsumer(ALL);
     const [wide = "", narrow = ""] = await Promise.all([ALL, ["consumer"]].map(async (scopes) => {
       const body = { name: newName("script"), scopes, expires_in: 3600 };
@@ -294,7 +294,7 @@ describe("scopes", () => {
     assert.equal((await patch(subscription, wide, change)).status, 200);
   });
 
-  test("what waits for a paused subscription is cancelled once its scope is lost", async () => {
+  test("deliveries of a paused subscription are cancelled once the scope is lost", async () => {
     const user = await stage.gatepost.createUser({ scopes: ALL });
     const token = await stage.gatepost.login(user);
     const subscription = await stage.subscribe(token, SCOPED);
@@ -304,13 +304,13 @@ describe("scopes", () => {
     await stage.gatepost.change(user, { scopes: ["consumer"] });
     const poorer = await stage.gatepost.login(user);
     assertProblem(await patch(subscription, poorer, { status: "active" }), 403);
-    // Not even where an administrator sets it active.
+    // Nor is it sent when an administrator sets it active.
     await administer("PATCH", `/backend/subscription/${subscription.id}`, { status: "active" });
     await stage.deliveries({ ...subscription, token: poorer }, "cancelled");
     assert.equal(stage.receiver.count(subscription.path), 0);
   });
 
-  test("a failed delivery is not sent again once its scope is lost", async () => {
+  test("a failed delivery is not resent once the user has lost the scope", async () => {
     const user = await stage.gatepost.createUser({ scopes: ALL });
     const token = await stage.gatepost.login(user);
     const subscription = await stage.subscribe(token, SCOPED, 500, 500, 500, 500, 204);
@@ -324,7 +324,7 @@ describe("scopes", () => {
     assert.equal(stage.receiver.count(subscription.path), sent);
   });
 
-  test("the CLI and a process without modules know what the server declares", async (t) => {
+  test("the CLI and a process without modules follow the scopes of the server", async (t) => {
     const user = await stage.gatepost.createUser({ scopes: ALL });
     const subscription = await stage.subscribe(await stage.gatepost.login(user), SCOPED);
     await stage.gatepost.change(user, { scopes: ["consumer"] });
@@ -332,7 +332,7 @@ describe("scopes", () => {
     const cli = await openCommandLine(t, { folder });
     const other = await startGatepost({
       folder,
-      env: { ...ENV, GATEPOST_CRON: "off" }, // it may call nobody
+      env: { ...ENV, GATEPOST_CRON: "off" }, // it sends no callbacks
     });
     try {
       const witness = await stage.subscribe(await stage.newConsumer(ALL), SCOPED);
@@ -356,7 +356,7 @@ describe("scopes", () => {
 });
 
 for (const scopes of [ALL, ["consumer"]]) {
-  test(`the page of one's webhooks has what a user with ${scopes.join(" ")} may have`, async () => {
+  test(`the webhooks page offers the events that scopes ${scopes.join(" ")} allow`, async () => {
     const { gatepost, receiver } = stage;
     const webhooks = `${gatepost.issuer}/account/webhooks`;
     const user = await gatepost.createUser({ scopes });
@@ -364,15 +364,15 @@ for (const scopes of [ALL, ["consumer"]]) {
     const tokens = await visit.exchange(visit.location.searchParams.get("code") ?? "");
     const token = bearer(tokens.access_token);
     const events = readItems(await gatepost.api.get("/consumer/event", token));
-    const mayHave = scopes === ALL;
-    assert.equal(events.some(({ name }) => name === SCOPED), mayHave);
+    const isAllowed = scopes === ALL;
+    assert.equal(events.some(({ name }) => name === SCOPED), isAllowed);
     const body = { event: SCOPED, endpoint: `${receiver.url}/${newName("hook")}` };
     const response = await gatepost.api.postJson("/consumer/subscription", body, token);
-    assert.equal(response.status, mayHave ? 201 : 403, response.text);
+    assert.equal(response.status, isAllowed ? 201 : 403, response.text);
   });
 }
 
-test("an app's subscription that is set active there has what its user may have", async () => {
+test("an app's subscription set active on the webhooks page gets its user's events", async () => {
   const { gatepost } = stage;
   const { user, tokens } = await authorize();
   const subscription = await stage.subscribe(tokens.access_token, SCOPED);
@@ -394,7 +394,7 @@ test("an app's subscription that is set active there has what its user may have"
   assert.equal(readObject(after)["status"], "active", after.text);
 });
 
-test("scope backend opens an event that needs backend:read, as it opens an operation", async () => {
+test("scope backend is enough for an event that needs scope backend:read", async () => {
   const read = await stage.gatepost.createUser({ scopes: ["consumer", "backend:read"] });
   const whole = await stage.gatepost.createUser({ scopes: ["consumer", "backend"] });
   for (const user of [read, whole]) {

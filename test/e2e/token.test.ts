@@ -22,7 +22,7 @@ const ALL_GRANTS = ["authorization_code", "refresh_token", "client_credentials",
 
 let gatepost: Gatepost;
 let user: TestUser;
-/** May use every grant, and scopes that the user has not. */
+/** Is allowed every grant, and scopes that the user does not have. */
 let app: TestApp;
 /** Has the default grants. */
 let plainApp: TestApp;
@@ -46,7 +46,7 @@ const passwordFields = () => ({
   password: user.password,
 });
 
-describe("the token endpoint returns (RFC 6749 §5.1, RFC 9068 §2)", () => {
+describe("the token response (RFC 6749 §5.1, RFC 9068 §2)", () => {
   const grants: [type: string, get: () => Promise<ClientResponse>, subject: () => string][] = [
     ["client_credentials", () => gatepost.token(app, { grant_type: "client_credentials" }),
       () => app.id],
@@ -63,7 +63,7 @@ describe("the token endpoint returns (RFC 6749 §5.1, RFC 9068 §2)", () => {
   ];
 
   for (const [type, get, subject] of grants) {
-    describe(`to ${type}`, () => {
+    describe(`for ${type}`, () => {
       let response: ClientResponse;
       let tokens: TokenResponse;
       before(async () => {
@@ -71,12 +71,12 @@ describe("the token endpoint returns (RFC 6749 §5.1, RFC 9068 §2)", () => {
         tokens = readTokens(response);
       });
 
-      test("with exactly these members", () => {
+      test("has exactly these members", () => {
         const names = ["access_token", "expires_in", "refresh_token", "scope", "token_type"];
         assert.deepEqual(Object.keys(readObject(response)).sort(), names);
       });
 
-      test("with token_type bearer, seconds, and scopes between spaces", () => {
+      test("has token_type bearer, expires_in in seconds, and scopes separated by spaces", () => {
         assert.equal(tokens.token_type, "bearer");
         assert.equal(tokens.expires_in, 3600);
         const expected = type === "client_credentials"
@@ -85,13 +85,13 @@ describe("the token endpoint returns (RFC 6749 §5.1, RFC 9068 §2)", () => {
         assert.deepEqual(tokens.scope.split(" ").sort(), expected);
       });
 
-      test("as JSON that no cache keeps", () => {
+      test("is JSON that no cache may store", () => {
         assert.match(response.headers.get("content-type") ?? "", /^application\/json\b/);
         assert.equal(response.headers.get("cache-control"), "no-store");
         assert.equal(response.headers.get("pragma"), "no-cache");
       });
 
-      test("with an access token of this header and these claims", async () => {
+      test("has an access token with this header and these claims", async () => {
         const { header, claims } = decodeJwt(tokens.access_token);
         assert.deepEqual(Object.keys(header).sort(), ["alg", "kid", "typ"]);
         assert.deepEqual([header["alg"], header["typ"]], ["ES256", "at+jwt"]);
@@ -108,34 +108,34 @@ describe("the token endpoint returns (RFC 6749 §5.1, RFC 9068 §2)", () => {
         assert.match(String(jti), /^\S{16,}$/);
       });
 
-      test("with an access token that opens a protected endpoint", async () => {
+      test("has an access token that a protected endpoint accepts", async () => {
         assert.equal(await gatepost.isAlive(tokens.access_token), true);
       });
     });
   }
 
-  test("with another jti each time", async () => {
+  test("has an access token with a new jti each time", async () => {
     const get = async () =>
       readTokens(await gatepost.token(app, { grant_type: "client_credentials" })).access_token;
     const ids = [await get(), await get()].map((token) => decodeJwt(token).claims["jti"]);
     assert.notEqual(ids[0], ids[1]);
   });
 
-  test("without a refresh token where the app may not use that grant", async () => {
+  test("has no refresh token if the app may not use that grant", async () => {
     const once = await gatepost.createApp({ grants: ["client_credentials"] });
     const response = await gatepost.token(once, { grant_type: "client_credentials" });
     readTokens(response);
     assert.equal("refresh_token" in readObject(response), false);
   });
 
-  test("with ids that tell users from apps", () => {
+  test("uses ids that begin with u for users and with a for apps", () => {
     assert.match(user.id, /^u[A-Za-z0-9]+$/);
     assert.match(app.id, /^a[A-Za-z0-9]+$/);
   });
 });
 
 describe("grants of an app (RFC 6749 §5.2 unauthorized_client)", () => {
-  test("are code, refresh and client_credentials by default", async () => {
+  test("are authorization_code, refresh_token and client_credentials by default", async () => {
     const { refresh_token } = readTokens(
       await gatepost.token(plainApp, { grant_type: "client_credentials" }),
     );
@@ -143,27 +143,27 @@ describe("grants of an app (RFC 6749 §5.2 unauthorized_client)", () => {
     await gatepost.codeTokens(plainApp, user);
   });
 
-  test("are code and refresh for a public app", async () => {
+  test("are authorization_code and refresh_token for a public app", async () => {
     const { refresh_token } = await gatepost.codeTokens(publicApp, user);
     readTokens(await gatepost.token(publicApp, { grant_type: "refresh_token", refresh_token }));
     const response = await gatepost.token(publicApp, { grant_type: "client_credentials" });
     assertOAuthError(response, 400, "unauthorized_client");
   });
 
-  test("do not hold password until it is allowed, and the response says how", async () => {
+  test("include password only if it is allowed, and the error says how to allow it", async () => {
     const response = await gatepost.token(plainApp, passwordFields());
     assertOAuthError(response, 400, "unauthorized_client");
     const description = String(readObject(response)["error_description"]);
     assert.match(description, /password.*grants|grants.*password/);
   });
 
-  test("may hold password for a public app too", async () => {
+  test("may include password for a public app too", async () => {
     const native = await gatepost.createApp({ type: "public", grants: ["password"] });
     readTokens(await gatepost.token(native, passwordFields()));
   });
 
   for (const type of ALL_GRANTS) {
-    test(`${type} is refused where another is all that is allowed`, async () => {
+    test(`exclude ${type} if only another grant is allowed`, async () => {
       const other = type === "password" ? "client_credentials" : "password";
       const narrow = await gatepost.createApp({ grants: [other] });
       const fields = { ...passwordFields(), grant_type: type, code: "c", refresh_token: "r" };
@@ -173,7 +173,7 @@ describe("grants of an app (RFC 6749 §5.2 unauthorized_client)", () => {
 });
 
 describe("password (RFC 6749 §4.3)", () => {
-  test("returns one invalid_grant for wrong password, disabled and unknown user", async () => {
+  test("returns the same error for a wrong password, a disabled and an unknown user", async () => {
     const disabled = await gatepost.createUser();
     await gatepost.change(disabled, { status: "disabled" });
     const fields = passwordFields();
@@ -191,7 +191,7 @@ describe("password (RFC 6749 §4.3)", () => {
     assert.equal(bodies.size, 1);
   });
 
-  test("is throttled with the login, as temporarily_unavailable", async () => {
+  test("is throttled together with login, as temporarily_unavailable", async () => {
     const victim = await gatepost.createUser();
     const from = { "x-forwarded-for": newAddress() };
     const { username } = victim;
@@ -212,7 +212,7 @@ describe("password (RFC 6749 §4.3)", () => {
   });
 });
 
-test("an app's own token speaks for the app: whoami says kind app and no user name", async () => {
+test("whoami returns kind app and no user name for an app's own token", async () => {
   const tokens = readTokens(await gatepost.token(app, { grant_type: "client_credentials" }));
   const response = await gatepost.api.get("/authorization/whoami", bearer(tokens.access_token));
   const { expires_at, ...rest } = readObject(response);
@@ -221,7 +221,7 @@ test("an app's own token speaks for the app: whoami says kind app and no user na
   assert.match(String(expires_at), /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?Z$/);
 });
 
-test("a user's token speaks for the user: whoami says kind user and the user name", async () => {
+test("whoami returns kind user and the user name for a user's token", async () => {
   const pair = newPkce();
   const code = await gatepost.code(app, user, pair.challenge);
   const fields = { grant_type: "authorization_code", code, ...pair.verifier };

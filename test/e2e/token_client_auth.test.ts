@@ -41,7 +41,7 @@ const inBody = ({ id, secret }: TestApp): Fields => ({ client_id: id, client_sec
 const escapeAll = (text: string) =>
   [...text].map((character) => `%${character.charCodeAt(0).toString(16)}`).join("");
 
-describe("every grant takes both ways of client authentication (RFC 6749 §2.3.1)", () => {
+describe("every grant accepts both ways of client authentication (RFC 6749 §2.3.1)", () => {
   const grants: [type: string, fields: () => Promise<Fields>][] = [
     ["client_credentials", async () => CLIENT_CREDENTIALS],
     ["password", async () => ({
@@ -68,7 +68,7 @@ describe("every grant takes both ways of client authentication (RFC 6749 §2.3.1
   }
 });
 
-describe("client authentication takes", () => {
+describe("client authentication accepts", () => {
   test("Basic with both halves form-encoded", async () => {
     const encoded = { id: escapeAll(app.id), secret: escapeAll(app.secret) };
     readTokens(await send(CLIENT_CREDENTIALS, basicAuth(encoded)));
@@ -92,7 +92,7 @@ describe("client authentication takes", () => {
     readTokens(await send({ ...CLIENT_CREDENTIALS, client_secret: "" }, basicAuth(app)));
   });
 
-  test("client_id alone of a public app", async () => {
+  test("the client_id alone from a public app", async () => {
     const pair = newPkce();
     const code = await gatepost.code(publicApp, user, pair.challenge);
     const fields = { grant_type: "authorization_code", code, ...pair.verifier };
@@ -100,17 +100,17 @@ describe("client authentication takes", () => {
   });
 });
 
-describe("client authentication returns 401 invalid_client (RFC 6749 §5.2) to", () => {
+describe("client authentication returns 401 invalid_client (RFC 6749 §5.2) for", () => {
   const b64 = (text: string) => `Basic ${Buffer.from(text).toString("base64")}`;
   const cases: [what: string, fields: () => Fields, headers: () => Fields][] = [
-    ["nothing", () => ({}), () => ({})],
+    ["no credentials", () => ({}), () => ({})],
     ["a wrong secret in Basic", () => ({}), () => basicAuth({ ...app, secret: "wrong" })],
     ["a wrong secret in the body", () => ({ ...inBody(app), client_secret: "wrong" }), () => ({})],
     ["the secret in another case", () => ({}),
       () => basicAuth({ ...app, secret: app.secret.toLowerCase() })],
-    ["the secret cut short", () => ({}),
+    ["the secret without its last character", () => ({}),
       () => basicAuth({ ...app, secret: app.secret.slice(0, -1) })],
-    ["the secret with more behind", () => ({}),
+    ["the secret with a character added", () => ({}),
       () => basicAuth({ ...app, secret: `${app.secret}x` })],
     ["the secret of another app", () => ({}),
       () => basicAuth({ ...publicApp, secret: app.secret })],
@@ -129,7 +129,7 @@ describe("client authentication returns 401 invalid_client (RFC 6749 §5.2) to",
     ["Basic without a colon", () => ({}), () => ({ authorization: b64(app.id) })],
     ["Basic that is not base64", () => ({}), () => ({ authorization: "Basic !!!" })],
     ["Bearer with a good token", () => ({}), () => bearer(gatepost.adminToken)],
-    ["an empty Authorization header beside a good body", () => inBody(app),
+    ["a Basic header without credentials beside a good body", () => inBody(app),
       () => ({ authorization: "Basic" })],
   ];
   for (const [what, fields, headers] of cases) {
@@ -141,7 +141,7 @@ describe("client authentication returns 401 invalid_client (RFC 6749 §5.2) to",
     });
   }
 
-  test("an unknown app, a disabled one and a wrong secret with one and the same body", async () => {
+  test("an unknown app, a disabled app and a wrong secret, with the same body", async () => {
     const disabled = await gatepost.createApp();
     await gatepost.change(disabled, { status: "disabled" });
     const bodies = new Set<string>();
@@ -153,16 +153,16 @@ describe("client authentication returns 401 invalid_client (RFC 6749 §5.2) to",
     assert.equal(bodies.size, 1);
   });
 
-  test("an app that has been removed", async () => {
-    const removed = await gatepost.createApp();
+  test("an app that has been deleted", async () => {
+    const deleted = await gatepost.createApp();
     const headers = bearer(gatepost.adminToken);
-    const response = await gatepost.api.send("DELETE", `/backend/app/${removed.id}`, { headers });
+    const response = await gatepost.api.send("DELETE", `/backend/app/${deleted.id}`, { headers });
     assert.equal(response.status, 204);
-    assertOAuthError(await send(CLIENT_CREDENTIALS, basicAuth(removed)), 401, "invalid_client");
+    assertOAuthError(await send(CLIENT_CREDENTIALS, basicAuth(deleted)), 401, "invalid_client");
   });
 });
 
-describe("client authentication returns 400 invalid_request (RFC 6749 §2.3) to", () => {
+describe("client authentication returns 400 invalid_request (RFC 6749 §2.3) for", () => {
   const cases: [what: string, body: () => string, headers: () => Fields][] = [
     ["both secrets", () => `client_id=${app.id}&client_secret=${app.secret}`, () => basicAuth(app)],
     ["a secret in the body beside Basic", () => `client_secret=${app.secret}`,
@@ -171,7 +171,7 @@ describe("client authentication returns 400 invalid_request (RFC 6749 §2.3) to"
     ["an unknown client_id beside Basic", () => "client_id=aunknown", () => basicAuth(app)],
     ["client_id twice", () => `client_id=${app.id}&client_id=${app.id}&client_secret=${app.secret}`,
       () => ({})],
-    ["two ids", () => `client_id=${app.id}&client_id=${publicApp.id}`, () => ({})],
+    ["two different client_ids", () => `client_id=${app.id}&client_id=${publicApp.id}`, () => ({})],
     ["client_id twice, once empty", () => `client_id=&client_id=${publicApp.id}`, () => ({})],
     ["client_id twice beside Basic", () => `client_id=${app.id}&client_id=${app.id}`,
       () => basicAuth(app)],
@@ -203,20 +203,20 @@ describe("a new secret of an app (POST /backend/app/{client_id}/secret)", () => 
     return { ...of, secret: String(readObject(response)["client_secret"]) };
   }
 
-  test("opens at once, and the old one goes on opening", async () => {
+  test("is accepted at once, and the old one is still accepted", async () => {
     const old = await gatepost.createApp();
     for (const each of [await rotate(old), old]) {
       readTokens(await send(CLIENT_CREDENTIALS, basicAuth(each)));
     }
   });
 
-  test("ends the one before the old one", async () => {
+  test("ends the secret before the old one", async () => {
     const first = await gatepost.createApp();
     await rotate(await rotate(first));
     assertOAuthError(await send(CLIENT_CREDENTIALS, basicAuth(first)), 401, "invalid_client");
   });
 
-  test("ends the old one at once where that is asked for", async () => {
+  test("ends the old one at once if the request says so", async () => {
     const old = await gatepost.createApp();
     const next = await rotate(old, { revoke: true });
     readTokens(await send(CLIENT_CREDENTIALS, basicAuth(next)));
@@ -240,17 +240,17 @@ describe("50 failures of client authentication from one address", () => {
     assert.ok(Number(response.headers.get("retry-after")) > 0);
   });
 
-  test("make those for another app 429 too", async () => {
+  test("make a failure of another app 429 too", async () => {
     const sent = { ...CLIENT_CREDENTIALS, client_id: "aunknown" };
     assertOAuthError(await send(sent, from), 429, "temporarily_unavailable");
   });
 
-  test("do not lock out the app from another address", async () => {
+  test("do not lock the app out at another address", async () => {
     assertOAuthError(await fail({}), 401, "invalid_client");
     readTokens(await send(CLIENT_CREDENTIALS, basicAuth(app)));
   });
 
-  test("do not lock out an app with its right secret from the same address", async () => {
+  test("do not lock out an app that sends its right secret from the same address", async () => {
     readTokens(await send(CLIENT_CREDENTIALS, { ...basicAuth(app), ...from }));
   });
 });

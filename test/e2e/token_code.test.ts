@@ -49,14 +49,14 @@ async function assertRevoked(tokens: TokenResponse, by: TestApp = app): Promise<
 }
 
 describe("a code is redeemed once (RFC 6749 §4.1.2)", () => {
-  test("and then again is invalid_grant, and ends what came of it at once", async () => {
+  test("a second exchange is invalid_grant, and revokes the tokens of the first", async () => {
     const code = await gatepost.code(app, user);
     const tokens = readTokens(await exchange(code));
     assertOAuthError(await exchange(code), 400, "invalid_grant");
     await assertRevoked(tokens);
   });
 
-  test("and again ends what was refreshed meanwhile, too", async () => {
+  test("a second exchange revokes the tokens of a refresh in between, too", async () => {
     const code = await gatepost.code(app, user);
     const first = readTokens(await exchange(code));
     const second = readTokens(await refresh(first));
@@ -65,7 +65,7 @@ describe("a code is redeemed once (RFC 6749 §4.1.2)", () => {
     await assertRevoked(second);
   });
 
-  test("and a replay that is wrong in something else is a replay all the same", async () => {
+  test("a second exchange with a wrong redirect URI revokes the tokens all the same", async () => {
     const code = await gatepost.code(app, user);
     const tokens = readTokens(await exchange(code));
     const redirect = { redirect_uri: "https://app.example/other" };
@@ -73,14 +73,14 @@ describe("a code is redeemed once (RFC 6749 §4.1.2)", () => {
     await assertRevoked(tokens);
   });
 
-  test("and the replay by another app ends nothing", async () => {
+  test("a second exchange by another app revokes nothing", async () => {
     const code = await gatepost.code(app, user);
     const tokens = readTokens(await exchange(code));
     assertOAuthError(await exchange(code, {}, otherApp), 400, "invalid_grant");
     await assertAlive(tokens);
   });
 
-  test("and its replay ends no other grant of the same user and app", async () => {
+  test("a second exchange revokes no other grant of the same user and app", async () => {
     const code = await gatepost.code(app, user);
     const other = readTokens(await exchange(await gatepost.code(app, user)));
     readTokens(await exchange(code));
@@ -88,60 +88,60 @@ describe("a code is redeemed once (RFC 6749 §4.1.2)", () => {
     await assertAlive(other);
   });
 
-  test("by exactly one of 20 at once, and then everything is revoked", async () => {
+  test("exactly one of 20 exchanges at once succeeds, and its tokens are revoked", async () => {
     const code = await gatepost.code(app, user);
     const responses = await Promise.all(Array.from({ length: 20 }, () => exchange(code)));
-    const won = responses.filter(({ status }) => status === 200);
-    assert.equal(won.length, 1);
+    const succeeded = responses.filter(({ status }) => status === 200);
+    assert.equal(succeeded.length, 1);
     for (const response of responses) {
       if (response.status !== 200) assertOAuthError(response, 400, "invalid_grant");
     }
-    for (const response of won) await assertRevoked(readTokens(response));
+    for (const response of succeeded) await assertRevoked(readTokens(response));
   });
 
-  test("by exactly one of 20 at once of a public app with PKCE", async () => {
+  test("exactly one of 20 exchanges at once succeeds for a public app with PKCE", async () => {
     const pair = newPkce();
     const code = await gatepost.code(publicApp, user, pair.challenge);
     const responses = await Promise.all(
       Array.from({ length: 20 }, () => exchange(code, pair.verifier, publicApp)),
     );
-    const won = responses.filter(({ status }) => status === 200);
-    assert.equal(won.length, 1);
-    for (const response of won) await assertRevoked(readTokens(response), publicApp);
+    const succeeded = responses.filter(({ status }) => status === 200);
+    assert.equal(succeeded.length, 1);
+    for (const response of succeeded) await assertRevoked(readTokens(response), publicApp);
   });
 });
 
-describe("a code that is made up is invalid_grant", () => {
+describe("a made-up code is invalid_grant", () => {
   const cases: [what: string, make: (code: string) => string][] = [
     ["one character", () => "x"],
-    ["no code of ours", () => "SplxlOBeZQQYbYS6WxSbIA"],
+    ["the example of RFC 6749 §4.1.2", () => "SplxlOBeZQQYbYS6WxSbIA"],
     ["the code without its last character", (code) => code.slice(0, -1)],
-    ["the code with a character more", (code) => `${code}A`],
+    ["the code with a character added", (code) => `${code}A`],
     ["the code in upper case", (code) => code.toUpperCase()],
     ["the code with its last character changed",
       (code) => code.slice(0, -1) + (code.endsWith("A") ? "B" : "A")],
-    ["the code with a space behind", (code) => `${code} `],
-    ["the code with a NUL behind", (code) => `${code}\0`],
-    ["a long one", () => "A".repeat(10_000)],
+    ["the code with a space added", (code) => `${code} `],
+    ["the code with a NUL added", (code) => `${code}\0`],
+    ["a long text", () => "A".repeat(10_000)],
     ["SQL", () => "' OR 1=1 --"],
   ];
   for (const [what, make] of cases) {
-    test(`${what}, and the true one stays good`, async () => {
+    test(`${what}, and the real code still works`, async () => {
       const code = await gatepost.code(app, user);
       assertOAuthError(await exchange(make(code)), 400, "invalid_grant");
       await assertAlive(readTokens(await exchange(code)));
     });
   }
 
-  test("a refresh token", async () => {
+  test("a refresh token, which still works", async () => {
     const tokens = readTokens(await exchange(await gatepost.code(app, user)));
     assertOAuthError(await exchange(tokens.refresh_token), 400, "invalid_grant");
     await assertAlive(tokens);
   });
 });
 
-describe("a failed exchange is invalid_grant and does not burn the code (RFC 6749 §4.1.3)", () => {
-  async function assertNotBurnt(wrong: Fields, right: Fields = {}, parameters: Fields = {}) {
+describe("a failed exchange is invalid_grant and leaves the code valid (RFC 6749 §4.1.3)", () => {
+  async function assertStillValid(wrong: Fields, right: Fields = {}, parameters: Fields = {}) {
     const code = await gatepost.code(app, user, parameters);
     assertOAuthError(await exchange(code, wrong), 400, "invalid_grant");
     const again = await exchange(code, wrong);
@@ -160,16 +160,16 @@ describe("a failed exchange is invalid_grant and does not burn the code (RFC 674
   const redirects: [what: string, redirectUri: string][] = [
     ["another redirect URI", "https://app.example/other"],
     ["the app URL for the redirect URI", "https://app.example"],
-    ["a slash behind the redirect URI", "https://app.example/cb/"],
-    ["an empty query behind it", "https://app.example/cb?"],
-    ["its host in upper case", "https://APP.example/cb"],
-    ["its default port", "https://app.example:443/cb"],
-    ["an escape for a letter", "https://app.example/%63b"],
-    ["a space behind it", "https://app.example/cb "],
+    ["a slash after the redirect URI", "https://app.example/cb/"],
+    ["an empty query after the redirect URI", "https://app.example/cb?"],
+    ["the host of the redirect URI in upper case", "https://APP.example/cb"],
+    ["the default port in the redirect URI", "https://app.example:443/cb"],
+    ["an escaped letter in the redirect URI", "https://app.example/%63b"],
+    ["a space after the redirect URI", "https://app.example/cb "],
   ];
   for (const [what, redirectUri] of redirects) {
     test(`with ${what}`, async () => {
-      await assertNotBurnt({ redirect_uri: redirectUri }, { redirect_uri: app.redirectUri });
+      await assertStillValid({ redirect_uri: redirectUri }, { redirect_uri: app.redirectUri });
     });
   }
 
@@ -178,30 +178,30 @@ describe("a failed exchange is invalid_grant and does not burn the code (RFC 674
   const verifiers: [what: string, verifier: string, description: RegExp][] = [
     ["an empty verifier", "", /missing/],
     ["another verifier", newPkce().verifier.code_verifier, /does not fit/],
-    ["the challenge for a verifier", pair.challenge.code_challenge, /does not fit/],
-    ["a verifier cut short", text.slice(0, 42), /43 to 128/],
-    ["a verifier with more behind", `${text}A`, /does not fit/],
+    ["the challenge as the verifier", pair.challenge.code_challenge, /does not fit/],
+    ["a verifier of 42 characters", text.slice(0, 42), /43 to 128/],
+    ["a verifier with a character added", `${text}A`, /does not fit/],
     ["a verifier of 129 characters", "A".repeat(129), /43 to 128/],
     ["a padded verifier", `${text}=`, /letters, digits and -\._~/],
   ];
   for (const [what, code_verifier, description] of verifiers) {
-    test(`with ${what}, which the description says (RFC 7636 §4.6)`, async () => {
-      const response = await assertNotBurnt({ code_verifier }, pair.verifier, pair.challenge);
+    test(`with ${what}, and the description says why (RFC 7636 §4.6)`, async () => {
+      const response = await assertStillValid({ code_verifier }, pair.verifier, pair.challenge);
       assert.match(response.text, description);
     });
   }
 
   test("with no verifier", async () => {
-    assert.match((await assertNotBurnt({}, pair.verifier, pair.challenge)).text, /missing/);
+    assert.match((await assertStillValid({}, pair.verifier, pair.challenge)).text, /missing/);
   });
 
   test("with a verifier for a code without a challenge (RFC 9700 §2.1.1)", async () => {
-    assert.match((await assertNotBurnt(newPkce().verifier)).text, /without a code_challenge/);
+    assert.match((await assertStillValid(newPkce().verifier)).text, /without a code_challenge/);
   });
 });
 
 describe("an exchange may leave redirect_uri out", () => {
-  test("where the app proves itself with its secret", async () => {
+  test("where the app authenticates with its secret", async () => {
     readTokens(await exchange(await gatepost.code(app, user)));
   });
 
@@ -211,7 +211,7 @@ describe("an exchange may leave redirect_uri out", () => {
     readTokens(await exchange(code, pair.verifier, publicApp));
   });
 
-  test("and may send it as it was sent, queries and all", async () => {
+  test("or send it exactly as at authorize, with its query", async () => {
     const redirect_uri = "https://app.example/cb?mode=1&x=%2F";
     const code = await gatepost.code(app, user, { redirect_uri });
     readTokens(await exchange(code, { redirect_uri }));
@@ -219,7 +219,7 @@ describe("an exchange may leave redirect_uri out", () => {
 });
 
 describe("between a code and its exchange", () => {
-  test("a disabled user makes it invalid_grant, for good", async () => {
+  test("disabling the user makes the exchange invalid_grant, for good", async () => {
     const leaver = await gatepost.createUser();
     const code = await gatepost.code(app, leaver);
     await gatepost.change(leaver, { status: "disabled" });
@@ -228,14 +228,14 @@ describe("between a code and its exchange", () => {
     assertOAuthError(await exchange(code), 400, "invalid_grant");
   });
 
-  test("a new password makes it invalid_grant", async () => {
+  test("a new password of the user makes the exchange invalid_grant", async () => {
     const careful = await gatepost.createUser();
     const code = await gatepost.code(app, careful);
     await gatepost.change(careful, { password: `${PASSWORD} 2` });
     assertOAuthError(await exchange(code), 400, "invalid_grant");
   });
 
-  test("a removed user makes it invalid_grant", async () => {
+  test("deleting the user makes the exchange invalid_grant", async () => {
     const leaver = await gatepost.createUser();
     const code = await gatepost.code(app, leaver);
     const headers = bearer(gatepost.adminToken);
@@ -243,7 +243,7 @@ describe("between a code and its exchange", () => {
     assertOAuthError(await exchange(code), 400, "invalid_grant");
   });
 
-  test("a disabled app makes it invalid_client, and the code does not come back", async () => {
+  test("disabling the app makes the exchange invalid_client, for good", async () => {
     const short = await gatepost.createApp({ trusted: true });
     const code = await gatepost.code(short, user);
     await gatepost.change(short, { status: "disabled" });
@@ -252,7 +252,7 @@ describe("between a code and its exchange", () => {
     assertOAuthError(await exchange(code, {}, short), 400, "invalid_grant");
   });
 
-  test("a scope of it that the user loses makes it invalid_grant", async () => {
+  test("taking a scope of the code from the user makes the exchange invalid_grant", async () => {
     const demoted = await gatepost.createUser({ scopes: ["consumer", "orders"] });
     const code = await gatepost.code(app, demoted);
     await gatepost.change(demoted, { scopes: ["consumer"] });
@@ -260,7 +260,7 @@ describe("between a code and its exchange", () => {
   });
 });
 
-test("a code expires, after GATEPOST_CODE_TTL", async () => {
+test("a code expires after GATEPOST_CODE_TTL", async () => {
   const quick = await startGatepost({ env: { GATEPOST_CODE_TTL: "1s" } });
   try {
     const [someone, at] = [await quick.createUser(), await quick.createApp({ trusted: true })];

@@ -39,7 +39,7 @@ async function crash(env: Readonly<Record<string, string>> = {}): Promise<void> 
 
 const refresh = (token: string) => gatepost.refresh(app, token);
 
-describe("what was acknowledged outlives a kill -9", () => {
+describe("what was acknowledged survives kill -9", () => {
   test("a code, with its challenge", async () => {
     const pair = newPkce();
     const code = await gatepost.code(app, user, pair.challenge);
@@ -49,7 +49,7 @@ describe("what was acknowledged outlives a kill -9", () => {
     readTokens(await gatepost.token(app, { ...fields, ...pair.verifier }));
   });
 
-  test("the exchange of a code: its tokens are good, and the code is used", async () => {
+  test("the exchange of a code: its tokens are valid, and the code is used up", async () => {
     const code = await gatepost.code(app, user);
     const fields = { grant_type: "authorization_code", code };
     const tokens = readTokens(await gatepost.token(app, fields));
@@ -60,7 +60,7 @@ describe("what was acknowledged outlives a kill -9", () => {
     assert.equal(await gatepost.isAlive(tokens.access_token), false);
   });
 
-  test("a refresh: the new token is good, and the old one is known as used", async () => {
+  test("a refresh: the new token is valid, and the old one counts as used", async () => {
     const first = await gatepost.codeTokens(app, user);
     const second = readTokens(await refresh(first.refresh_token));
     await crash();
@@ -80,7 +80,7 @@ describe("what was acknowledged outlives a kill -9", () => {
     assert.equal(await gatepost.isAlive(tokens.access_token), false);
   });
 
-  test("a browser's session", async () => {
+  test("a browser session", async () => {
     const browser = gatepost.openBrowser();
     await gatepost.allow(browser, app, user);
     const cookie = browser.cookies().map(({ name, value }) => `${name}=${value}`).join("; ");
@@ -92,7 +92,7 @@ describe("what was acknowledged outlives a kill -9", () => {
   });
 });
 
-describe("access tokens that were issued for longer than they are now", () => {
+describe("access tokens issued before GATEPOST_ACCESS_TOKEN_TTL was shortened", () => {
   let token: string;
   let leaver: TestUser;
   beforeEach(async () => {
@@ -102,11 +102,11 @@ describe("access tokens that were issued for longer than they are now", () => {
     await crash({ GATEPOST_ACCESS_TOKEN_TTL: "3s" });
   });
 
-  test("live on with a shorter GATEPOST_ACCESS_TOKEN_TTL", async () => {
+  test("stay valid", async () => {
     assert.equal(await gatepost.isAlive(token), true);
   });
 
-  test("stay revoked when their user was disabled", async () => {
+  test("stay revoked beyond the new lifetime when their user was disabled", async () => {
     await gatepost.change(leaver, { status: "disabled" });
     await sleep(3100);
     await crash({ GATEPOST_ACCESS_TOKEN_TTL: "3s" });

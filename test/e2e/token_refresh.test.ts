@@ -37,7 +37,7 @@ function refresh(token: string, more = {}, by: TestApp = app): Promise<ClientRes
   return gatepost.refresh(by, token, more);
 }
 
-/** Exchanges a refresh token that must be good. */
+/** Exchanges a refresh token that must be valid. */
 const renew = async (tokens: TokenResponse, more = {}, by: TestApp = app): Promise<TokenResponse> =>
   readTokens(await refresh(tokens.refresh_token, more, by));
 
@@ -59,34 +59,34 @@ describe("refresh_token (RFC 6749 §6)", () => {
     assert.equal(second.expires_in, 3600);
   });
 
-  test("leaves the access tokens before it alive", async () => {
+  test("leaves earlier access tokens valid", async () => {
     const first = await gatepost.codeTokens(app, user);
     const second = await renew(first);
     assert.equal(await gatepost.isAlive(first.access_token), true);
     assert.equal(await gatepost.isAlive(second.access_token), true);
   });
 
-  test("goes on for the same user and app", async () => {
+  test("keeps the user and the app over several refreshes", async () => {
     let tokens = await gatepost.codeTokens(app, user);
     for (let count = 0; count < 5; count++) tokens = await renew(tokens);
     const { claims } = decodeJwt(tokens.access_token);
     assert.deepEqual([claims["sub"], claims["client_id"]], [user.id, app.id]);
   });
 
-  test("goes on for an app that acts for itself", async () => {
+  test("works for an app that acts for itself", async () => {
     const fields = { grant_type: "client_credentials" };
     const tokens = await renew(readTokens(await gatepost.token(app, fields)));
     assert.equal(decodeJwt(tokens.access_token).claims["sub"], app.id);
   });
 
-  test("goes on for a public app by its client_id alone", async () => {
+  test("works for a public app with its client_id alone", async () => {
     const tokens = await gatepost.codeTokens(publicApp, user);
     await renew(await renew(tokens, {}, publicApp), {}, publicApp);
   });
 });
 
-describe("a refresh token that was used again ends the whole grant (RFC 9700 §4.14.2)", () => {
-  test("its refresh token and every access token, on the next request", async () => {
+describe("a used refresh token that comes again revokes the whole grant (RFC 9700 §4.14.2)", () => {
+  test("with its newest refresh token and all access tokens, on the next request", async () => {
     const first = await gatepost.codeTokens(app, user);
     const second = await renew(first);
     const third = await renew(second);
@@ -95,7 +95,7 @@ describe("a refresh token that was used again ends the whole grant (RFC 9700 §4
     await assertRefused(third);
   });
 
-  test("when it was the last but one, and the last has been seen", async () => {
+  test("when it is from the middle of the chain", async () => {
     const first = await gatepost.codeTokens(app, user);
     const second = await renew(first);
     const third = await renew(second);
@@ -122,7 +122,7 @@ describe("a refresh token that was used again ends the whole grant (RFC 9700 §4
     await assertDead(first, second, third);
   });
 
-  test("and no other grant of the same user and app", async () => {
+  test("but no other grant of the same user and app", async () => {
     const other = await gatepost.codeTokens(app, user);
     const first = await gatepost.codeTokens(app, user);
     await renew(await renew(first));
@@ -131,24 +131,24 @@ describe("a refresh token that was used again ends the whole grant (RFC 9700 §4
     await renew(other);
   });
 
-  test("so that of 20 at once one wins, or two, and their tokens die with the rest", async () => {
+  test("so of 20 requests at once one or two succeed, whose tokens are revoked too", async () => {
     const first = await gatepost.codeTokens(app, user);
     const responses = await Promise.all(
       Array.from({ length: 20 }, () => refresh(first.refresh_token)),
     );
-    const won = responses.filter(({ status }) => status === 200).map(readTokens);
-    // The second came when the first had been exchanged, which a lost response's would have, too.
-    assert.ok(won.length === 1 || won.length === 2, String(won.length));
+    const succeeded = responses.filter(({ status }) => status === 200).map(readTokens);
+    // The second may have come after the first response, as when that response was lost.
+    assert.ok(succeeded.length === 1 || succeeded.length === 2, String(succeeded.length));
     for (const response of responses) {
       if (response.status !== 200) assertOAuthError(response, 400, "invalid_grant");
     }
-    await assertDead(first, ...won);
-    for (const tokens of won) await assertRefused(tokens);
+    await assertDead(first, ...succeeded);
+    for (const tokens of succeeded) await assertRefused(tokens);
   });
 });
 
-describe("a response that may have been lost is given again, with other tokens:", () => {
-  test("the token before is good once more, and the chain goes on from there", async () => {
+describe("a refresh may be repeated once, since its response may have been lost:", () => {
+  test("the repeat gives new tokens, and the chain continues with them", async () => {
     const first = await gatepost.codeTokens(app, user);
     const lost = await renew(first);
     const second = await renew(first);
@@ -157,7 +157,7 @@ describe("a response that may have been lost is given again, with other tokens:"
     assert.equal(await gatepost.isAlive(third.access_token), true);
   });
 
-  test("but not a third time", async () => {
+  test("the same token a third time revokes the grant", async () => {
     const first = await gatepost.codeTokens(app, user);
     await renew(first);
     const second = await renew(first);
@@ -166,7 +166,7 @@ describe("a response that may have been lost is given again, with other tokens:"
     await assertRefused(second);
   });
 
-  test("and what was lost ends the grant when somebody presents it after all", async () => {
+  test("the refresh token of the lost response revokes the grant when it is used", async () => {
     const first = await gatepost.codeTokens(app, user);
     const stolen = await renew(first);
     const second = await renew(first);
@@ -175,14 +175,14 @@ describe("a response that may have been lost is given again, with other tokens:"
     await assertRefused(second);
   });
 
-  test("by the same app alone", async () => {
+  test("another app cannot repeat it", async () => {
     const first = await gatepost.codeTokens(app, user);
     const second = await renew(first);
     await assertRefused(first, otherApp);
     await renew(second);
   });
 
-  test("with a scope that was never granted it stays as it was", async () => {
+  test("a repeat with a scope that was never granted changes nothing", async () => {
     const first = await gatepost.codeTokens(app, user);
     const second = await renew(first);
     const response = await refresh(first.refresh_token, { scope: "never" });
@@ -191,21 +191,21 @@ describe("a response that may have been lost is given again, with other tokens:"
   });
 });
 
-describe("a refresh token that is not the app's own ends nothing", () => {
+describe("a refresh token that is not the app's own revokes nothing", () => {
   const madeUp: [what: string, make: (token: string) => string][] = [
     ["one character", () => "x"],
     ["the example of RFC 6749 §4.1.4", () => "tGzv3JOkF0XG5Qx2TlKWIA"],
     ["with its last character changed",
       (token) => token.slice(0, -1) + (token.endsWith("A") ? "B" : "A")],
     ["without its last character", (token) => token.slice(0, -1)],
-    ["with a character more", (token) => `${token}A`],
+    ["with a character added", (token) => `${token}A`],
     ["with another secret of the same length",
       (token) => token.slice(0, -20) + "A".repeat(20)],
     ["in lower case", (token) => token.toLowerCase()],
-    ["a long one", () => "A".repeat(10_000)],
+    ["a long text", () => "A".repeat(10_000)],
   ];
   for (const [what, make] of madeUp) {
-    test(`a made-up one: ${what}`, async () => {
+    test(`a made-up token: ${what}`, async () => {
       const tokens = await gatepost.codeTokens(app, user);
       const response = await refresh(make(tokens.refresh_token));
       assertOAuthError(response, 400, "invalid_grant");
@@ -214,7 +214,7 @@ describe("a refresh token that is not the app's own ends nothing", () => {
     });
   }
 
-  test("another app's, good as it is", async () => {
+  test("another app's valid token", async () => {
     const tokens = await gatepost.codeTokens(app, user);
     await assertRefused(tokens, otherApp);
     await assertRefused(tokens, publicApp);
@@ -222,7 +222,7 @@ describe("a refresh token that is not the app's own ends nothing", () => {
     await renew(tokens);
   });
 
-  test("another app's, used already", async () => {
+  test("another app's used token", async () => {
     const first = await gatepost.codeTokens(app, user);
     const second = await renew(first);
     await assertRefused(first, otherApp);
@@ -240,38 +240,38 @@ describe("a refresh token that is not the app's own ends nothing", () => {
 describe("the scope of a refresh (RFC 6749 §6)", () => {
   const sorted = ({ scope }: TokenResponse) => scope.split(" ").sort();
 
-  test("is the whole of the grant where none is named", async () => {
+  test("is the whole scope of the grant if the request names none", async () => {
     assert.deepEqual(sorted(await renew(await gatepost.codeTokens(app, user))), SCOPES);
   });
 
-  test("narrows for the access token, while the chain keeps its own", async () => {
+  test("narrows the access token, while the chain keeps its scope", async () => {
     const narrow = await renew(await gatepost.codeTokens(app, user), { scope: "orders" });
     assert.equal(narrow.scope, "orders");
     assert.equal(decodeJwt(narrow.access_token).claims["scope"], "orders");
     assert.deepEqual(sorted(await renew(narrow)), SCOPES);
   });
 
-  test("takes commas as well as spaces", async () => {
+  test("may be separated by commas", async () => {
     const first = await gatepost.codeTokens(app, user);
     assert.deepEqual(sorted(await renew(first, { scope: "stock,orders" })), ["orders", "stock"]);
   });
 
   for (const scope of ["other", "orders other", "backend", 'or"ders']) {
-    test(`is invalid_scope for ${scope}, and the token stays good`, async () => {
+    test(`is invalid_scope for ${scope}, and the token stays valid`, async () => {
       const first = await gatepost.codeTokens(app, user);
       assertOAuthError(await refresh(first.refresh_token, { scope }), 400, "invalid_scope");
       await renew(first);
     });
   }
 
-  test("never widens to what the first request left out", async () => {
+  test("never gets a scope that the first request left out", async () => {
     const first = await gatepost.codeTokens(app, user, { scope: "orders" });
     const response = await refresh(first.refresh_token, { scope: "orders stock" });
     assertOAuthError(response, 400, "invalid_scope");
     assert.equal((await renew(first)).scope, "orders");
   });
 
-  test("is lost with the grant when the user loses a part of it", async () => {
+  test("ends with the grant when the user loses one of its scopes", async () => {
     const demoted = await gatepost.createUser({ scopes: SCOPES });
     const first = await gatepost.codeTokens(app, demoted);
     await gatepost.change(demoted, { scopes: ["consumer"] });
@@ -281,7 +281,7 @@ describe("the scope of a refresh (RFC 6749 §6)", () => {
 });
 
 describe("a refresh token ends with", () => {
-  test("its user's being disabled, and does not come back", async () => {
+  test("the disabling of its user, for good", async () => {
     const leaver = await gatepost.createUser();
     const tokens = await gatepost.codeTokens(app, leaver);
     await gatepost.change(leaver, { status: "disabled" });
@@ -292,7 +292,7 @@ describe("a refresh token ends with", () => {
     await assertDead(tokens);
   });
 
-  test("its user's new password", async () => {
+  test("a new password of its user", async () => {
     const careful = await gatepost.createUser();
     const tokens = await gatepost.codeTokens(app, careful);
     await gatepost.change(careful, { password: `${PASSWORD} 2` });
@@ -300,7 +300,7 @@ describe("a refresh token ends with", () => {
     await assertDead(tokens);
   });
 
-  test("its user", async () => {
+  test("the deletion of its user", async () => {
     const leaver = await gatepost.createUser();
     const tokens = await gatepost.codeTokens(app, leaver);
     const headers = bearer(gatepost.adminToken);
@@ -309,7 +309,7 @@ describe("a refresh token ends with", () => {
     await assertDead(tokens);
   });
 
-  test("its app's being disabled, as invalid_client, and does not come back", async () => {
+  test("the disabling of its app, as invalid_client, for good", async () => {
     const short = await gatepost.createApp({ trusted: true });
     const tokens = await gatepost.codeTokens(short, user);
     await gatepost.change(short, { status: "disabled" });
@@ -321,7 +321,7 @@ describe("a refresh token ends with", () => {
     await assertDead(tokens);
   });
 
-  test("the grant refresh_token being taken from its app, as unauthorized_client", async () => {
+  test("the loss of its app's grant refresh_token, as unauthorized_client", async () => {
     const short = await gatepost.createApp({ trusted: true });
     const tokens = await gatepost.codeTokens(short, user);
     await gatepost.change(short, { grants: ["authorization_code"] });
@@ -329,7 +329,7 @@ describe("a refresh token ends with", () => {
     assertOAuthError(response, 400, "unauthorized_client");
   });
 
-  test("its time, GATEPOST_REFRESH_TOKEN_TTL after its own issue", async () => {
+  test("its lifetime, GATEPOST_REFRESH_TOKEN_TTL after its own issue", async () => {
     const quick = await startGatepost({ env: { GATEPOST_REFRESH_TOKEN_TTL: "2s" } });
     try {
       const at = await quick.createApp();
@@ -344,9 +344,9 @@ describe("a refresh token ends with", () => {
       await sleep(2100);
       const tooLate = { grant_type: "refresh_token", refresh_token: late.refresh_token };
       assertOAuthError(await quick.token(at, tooLate), 400, "invalid_grant");
-      const asked = { token: late.refresh_token }; // RFC 7662 §2.2
-      const told = await quick.api.postForm("/authorization/introspect", asked, basicAuth(at));
-      assert.deepEqual(readObject(told), { active: false });
+      const fields = { token: late.refresh_token }; // RFC 7662 §2.2
+      const state = await quick.api.postForm("/authorization/introspect", fields, basicAuth(at));
+      assert.deepEqual(readObject(state), { active: false });
     } finally {
       await quick.stop();
     }

@@ -22,7 +22,7 @@ before(async () => {
 });
 after(() => gatepost.stop());
 
-/** A request to the token endpoint with a body as it is written here, by Basic. */
+/** Sends a body to the token endpoint as it is, with Basic authentication. */
 function post(
   body: string,
   headers: Readonly<Record<string, string>> = {},
@@ -31,7 +31,7 @@ function post(
   return gatepost.api.send("POST", "/authorization/token", { headers: sent, body });
 }
 
-describe("the token endpoint returns 400 invalid_request (RFC 6749 §3.2, §5.2) to", () => {
+describe("the token endpoint returns 400 invalid_request (RFC 6749 §3.2, §5.2) for", () => {
   const cc = "grant_type=client_credentials";
   const bodies: [what: string, body: string][] = [
     ["an empty body", ""],
@@ -42,17 +42,17 @@ describe("the token endpoint returns 400 invalid_request (RFC 6749 §3.2, §5.2)
     ["scope twice", `${cc}&scope=consumer&scope=orders`],
     ["scope twice, once with its name escaped", `${cc}&scope=consumer&%73cope=orders`],
     ["an unknown parameter twice", `${cc}&x=1&x=2`],
-    ["a code that is missing", "grant_type=authorization_code"],
-    ["a code that is empty", "grant_type=authorization_code&code="],
-    ["a refresh token that is missing", "grant_type=refresh_token"],
-    ["a refresh token that is empty", "grant_type=refresh_token&refresh_token="],
-    ["a username that is missing", "grant_type=password&password=x"],
-    ["a password that is missing", "grant_type=password&username=x"],
-    ["a password that is empty", "grant_type=password&username=x&password="],
+    ["a missing code", "grant_type=authorization_code"],
+    ["an empty code", "grant_type=authorization_code&code="],
+    ["a missing refresh token", "grant_type=refresh_token"],
+    ["an empty refresh token", "grant_type=refresh_token&refresh_token="],
+    ["a missing username", "grant_type=password&password=x"],
+    ["a missing password", "grant_type=password&username=x"],
+    ["an empty password", "grant_type=password&username=x&password="],
     ["half an escape", `${cc}&scope=%4`],
-    ["an escape of no digits", `${cc}&scope=%zz`],
+    ["an escape without digits", `${cc}&scope=%zz`],
     ["an escape that is not UTF-8", `${cc}&scope=%ff`],
-    ["JSON under a form's name", '{"grant_type": "client_credentials"}'],
+    ["JSON with the content type of a form", '{"grant_type": "client_credentials"}'],
   ];
   for (const [what, body] of bodies) {
     test(what, async () => assertOAuthError(await post(body), 400, "invalid_request"));
@@ -105,7 +105,7 @@ describe("the token endpoint returns 400 invalid_request (RFC 6749 §3.2, §5.2)
   }
 });
 
-describe("the token endpoint takes", () => {
+describe("the token endpoint accepts", () => {
   const cc = "grant_type=client_credentials";
   const bodies: [what: string, body: string][] = [
     ["an unknown parameter", `${cc}&unknown=1`],
@@ -124,7 +124,7 @@ describe("the token endpoint takes", () => {
     });
   }
 
-  test("a query that says nothing to it", async () => {
+  test("an unknown parameter in the query", async () => {
     const headers = { "content-type": FORM, ...basicAuth(app) };
     const path = "/authorization/token?version=1";
     readTokens(await gatepost.api.send("POST", path, { headers, body: cc }));
@@ -145,7 +145,7 @@ describe("the token endpoint refuses", () => {
     assertOAuthError(response, 413, "invalid_request");
   });
 
-  test("a form of 300 parameters, and answers the next request", async () => {
+  test("a form of 300 parameters, and serves the next request", async () => {
     const many = Array.from({ length: 300 }, (_, index) => `p${index}=1`).join("&");
     assertOAuthError(await post(`grant_type=client_credentials&${many}`), 400, "invalid_request");
     readTokens(await post("grant_type=client_credentials"));
@@ -159,22 +159,6 @@ describe("the token endpoint refuses", () => {
     });
   }
 
-  const resources: [resource: (issuer: string) => string, isOurs: boolean][] = [
-    [(issuer) => issuer, true],
-    [() => "https://other.example", false],
-    [(issuer) => `${issuer}/authorization`, true],
-    [(issuer) => issuer.toUpperCase(), false],
-    [() => "no URI", false],
-  ];
-  for (const [index, [resource, isOurs]] of resources.entries()) {
-    test(`a resource that is not this service (RFC 8707 §2), ${index + 1}`, async () => {
-      const fields = { grant_type: "client_credentials", resource: resource(gatepost.issuer) };
-      const response = await gatepost.token(app, fields);
-      if (isOurs) readTokens(response);
-      else assertOAuthError(response, 400, "invalid_target");
-    });
-  }
-
   test("two resources of which one is not this service", async () => {
     const own = encodeURIComponent(gatepost.issuer);
     const body = `grant_type=client_credentials&resource=${own}&resource=https%3A%2F%2Fa.example`;
@@ -182,7 +166,7 @@ describe("the token endpoint refuses", () => {
     readTokens(await post(`grant_type=client_credentials&resource=${own}&resource=${own}`));
   });
 
-  test("with no word of the request in its description but the name of a scope", async () => {
+  test("without a word of these requests in the description", async () => {
     const word = "zzyzx";
     const bodies = [
       `grant_type=${word}`,
@@ -200,3 +184,20 @@ describe("the token endpoint refuses", () => {
     }
   });
 });
+
+const resources: [what: string, resource: (issuer: string) => string, isOurs: boolean][] = [
+  ["this service", (issuer) => issuer, true],
+  ["another service", () => "https://other.example", false],
+  ["an address below this service", (issuer) => `${issuer}/authorization`, true],
+  ["this service in upper case", (issuer) => issuer.toUpperCase(), false],
+  ["a text that is no URI", () => "no URI", false],
+];
+for (const [what, resource, isOurs] of resources) {
+  const verb = isOurs ? "accepts" : "refuses";
+  test(`the token endpoint ${verb} ${what} as the resource (RFC 8707 §2)`, async () => {
+    const fields = { grant_type: "client_credentials", resource: resource(gatepost.issuer) };
+    const response = await gatepost.token(app, fields);
+    if (isOurs) readTokens(response);
+    else assertOAuthError(response, 400, "invalid_target");
+  });
+}

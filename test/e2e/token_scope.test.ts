@@ -69,7 +69,7 @@ describe("scopes of client_credentials (RFC 6749 §3.3)", () => {
     });
   }
 
-  test("nothing but backend, and that not named, is invalid_scope", async () => {
+  test("an app with scope backend alone gets invalid_scope unless it names backend", async () => {
     const admin = await gatepost.createApp({ scopes: ["backend"] });
     const fields = { grant_type: "client_credentials" };
     assertOAuthError(await gatepost.token(admin, fields), 400, "invalid_scope");
@@ -77,7 +77,7 @@ describe("scopes of client_credentials (RFC 6749 §3.3)", () => {
   });
 });
 
-describe("scopes of a user's grant are the app's that the user has (RFC 6749 §3.3)", () => {
+describe("a user's grant gets the app's scopes that the user has (RFC 6749 §3.3)", () => {
   const table: [requested: string | undefined, granted: string | undefined][] = [
     [undefined, "consumer orders"],
     ["orders", "orders"],
@@ -111,7 +111,7 @@ describe("scopes of a user's grant are the app's that the user has (RFC 6749 §3
     });
   }
 
-  test("backend goes to who has it when it is named, and only then", async () => {
+  test("backend is granted to a user who has it only if the request names it", async () => {
     const fields = { grant_type: "password", username: "admin", password: PASSWORD };
     assert.equal(readTokens(await gatepost.token(app, fields)).scope, "consumer");
     const named = await gatepost.token(app, { ...fields, scope: "backend" });
@@ -119,11 +119,11 @@ describe("scopes of a user's grant are the app's that the user has (RFC 6749 §3
   });
 });
 
-describe("more scopes than fit into a token that is taken (8,192 characters)", () => {
+describe("scopes that do not fit into a token of 8,192 characters", () => {
   const scopes = Array.from({ length: 100 }, (_, at) => `scope-${at}-`.padEnd(64, "x"));
   const some = scopes.slice(0, 50).join(" ");
 
-  test("are invalid_scope at each grant, and fewer by name are granted", async () => {
+  test("are invalid_scope for client_credentials and password; fewer are granted", async () => {
     const app = await gatepost.createApp({
       scopes,
       trusted: true,
@@ -143,7 +143,7 @@ describe("more scopes than fit into a token that is taken (8,192 characters)", (
     }
   });
 
-  test("are invalid_scope before a user is asked for them, and no code comes back", async () => {
+  test("are invalid_scope at authorize before the user is asked, without a code", async () => {
     const app = await gatepost.createApp({ scopes });
     const user = await gatepost.createUser({ scopes });
     const browser = gatepost.openBrowser();
@@ -157,7 +157,7 @@ describe("more scopes than fit into a token that is taken (8,192 characters)", (
     assert.equal(await gatepost.isAlive(tokens.access_token), true);
   });
 
-  test("are a problem at the login, and nothing is stored", async () => {
+  test("are a 400 problem at login, and no grant is stored", async () => {
     const user = await gatepost.createUser({ scopes });
     const { username, password } = user;
     const response = await gatepost.api.postJson("/consumer/login", { username, password });

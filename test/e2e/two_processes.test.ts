@@ -19,7 +19,7 @@ import { DEVICE_GRANT } from "../../src/oauth/grant_type.ts";
 import type { ClientResponse } from "../helpers/http_client.ts";
 import { until } from "../helpers/until.ts";
 
-// Behind one address; without it each would be an issuer of its own.
+// One public address for both: without it each would be its own issuer.
 const env = { GATEPOST_BASE_URL: "http://gatepost.test" };
 
 let first: Gatepost;
@@ -48,7 +48,7 @@ async function waitUntilBothRefuse({ access_token }: TokenResponse): Promise<voi
 }
 
 describe("two processes on one database", () => {
-  test("take what the other has made: users, apps, codes and tokens", async () => {
+  test("accept users, apps, codes and tokens that the other has made", async () => {
     const at = await first.createApp({ trusted: true });
     const someone = await first.createUser();
     const code = await first.code(at, someone);
@@ -60,7 +60,7 @@ describe("two processes on one database", () => {
     assert.equal(await second.isAlive(renewed.access_token), true);
   });
 
-  test("share a browser's session", async () => {
+  test("share browser sessions", async () => {
     const browser = first.openBrowser();
     await first.allow(browser, app, user);
     const cookie = browser.cookies().map(({ name, value }) => `${name}=${value}`).join("; ");
@@ -69,7 +69,7 @@ describe("two processes on one database", () => {
     assert.equal(response.status, 303);
   });
 
-  test("know what was revoked while one of them was suspended, as soon as it goes on", async () => {
+  test("refuse a token that was revoked while one was suspended, once it resumes", async () => {
     const token = await first.login(user);
     assert.equal(await second.isAlive(token), true);
     process.kill(second.server.pid, "SIGSTOP");
@@ -79,7 +79,7 @@ describe("two processes on one database", () => {
       });
       assert.equal(revoked.status, 200);
       await sleep(1_200);
-      // They wait at its port until it goes on.
+      // These wait at its port until it resumes.
       const asked = Array.from({ length: 5 }, () => second.isAlive(token));
       await sleep(100);
       process.kill(second.server.pid, "SIGCONT");
@@ -89,29 +89,29 @@ describe("two processes on one database", () => {
     }
   });
 
-  test("redeem a code once, of 20 at once, and then revoke what came of it", async () => {
+  test("redeem a code once of 20 requests at once, then revoke its tokens", async () => {
     const fields = { grant_type: "authorization_code", code: await first.code(app, user) };
     const responses = await sendToBoth((at) => at.token(app, fields));
-    const [won, ...others] = responses.filter(({ status }) => status === 200);
-    assert.ok(won !== undefined && others.length === 0);
-    await waitUntilBothRefuse(readTokens(won));
+    const [succeeded, ...others] = responses.filter(({ status }) => status === 200);
+    assert.ok(succeeded !== undefined && others.length === 0);
+    await waitUntilBothRefuse(readTokens(succeeded));
   });
 
   test("exchange a refresh token once or twice of 20 at once, then revoke the grant", async () => {
     const { refresh_token } = await first.codeTokens(app, user);
     const fields = { grant_type: "refresh_token", refresh_token };
     const responses = await sendToBoth((at) => at.token(app, fields));
-    const won = responses.filter(({ status }) => status === 200);
-    // The second came when the first had been exchanged: its response might have been lost.
-    assert.ok(won.length === 1 || won.length === 2, String(won.length));
-    for (const tokens of won.map(readTokens)) {
+    const succeeded = responses.filter(({ status }) => status === 200);
+    // The second may have come after the first response, as when that response was lost.
+    assert.ok(succeeded.length === 1 || succeeded.length === 2, String(succeeded.length));
+    for (const tokens of succeeded.map(readTokens)) {
       await waitUntilBothRefuse(tokens);
       const next = { grant_type: "refresh_token", refresh_token: tokens.refresh_token };
       assertOAuthError(await second.token(app, next), 400, "invalid_grant");
     }
   });
 
-  test("notice a reuse that the other was shown", async () => {
+  test("revoke the grant when a token that the other exchanged is used again", async () => {
     const old = await first.codeTokens(app, user);
     const fields = { grant_type: "refresh_token", refresh_token: old.refresh_token };
     const tokens = readTokens(await first.token(app, fields));
@@ -121,10 +121,10 @@ describe("two processes on one database", () => {
     await waitUntilBothRefuse(tokens);
   });
 
-  test("take a secret and allow scopes and grants that the other has just given", async () => {
+  test("accept a secret, scopes and grants that the other has just given an app", async () => {
     const at = await first.createApp({ grants: ["client_credentials"] });
     const fields = { grant_type: "client_credentials" };
-    readTokens(await second.token(at, fields)); // from now on it is held in memory
+    readTokens(await second.token(at, fields)); // from now on the app is cached
     const path = `/backend/app/${at.id}/secret`;
     const made = await first.api.postJson(path, { revoke: true }, bearer(first.adminToken));
     const next = { ...at, secret: String(readObject(made)["client_secret"]) };
@@ -146,7 +146,7 @@ describe("two processes on one database", () => {
     assert.equal(readTokens(await second.token(next, login)).scope, "consumer");
   });
 
-  test("give a code all scopes that it was allowed, which the other has just added", async () => {
+  test("give a code the scopes that the other has just added to its app", async () => {
     const someone = await first.createUser({ scopes: ["consumer", "orders"] });
     const at = await first.createApp({ trusted: true });
     const fields = { grant_type: "authorization_code" };
@@ -158,7 +158,7 @@ describe("two processes on one database", () => {
     }
   });
 
-  test("give an app what is left of its scopes once the other has taken some", async () => {
+  test("give an app only those scopes that the other has left it", async () => {
     const at = await first.createApp({ scopes: ["consumer", "orders"] });
     const fields = { grant_type: "client_credentials" };
     assert.equal(readTokens(await second.token(at, fields)).scope, "consumer orders");
@@ -186,7 +186,7 @@ describe("two processes on one database", () => {
     assert.equal(response.status, 401);
   });
 
-  test("share the purge: what one ran, by turn or by hand, the other does not run", async () => {
+  test("list one purge job, with the same last run after one has run it", async () => {
     const find = async (at: Gatepost) => {
       const response = await at.api.get("/backend/cronjob", bearer(at.adminToken));
       const jobs: { name: string; last_run: string | null }[] = JSON.parse(response.text).items;
@@ -201,27 +201,27 @@ describe("two processes on one database", () => {
     assert.equal((await find(first))[0]?.last_run, job?.last_run);
   });
 
-  test("are not ready where one cannot decrypt the key that the other signs with", async (t) => {
+  test("are not ready when they cannot decrypt the key that the other signs with", async (t) => {
     const [old, next] = [1, 2].map((byte) => Buffer.alloc(32, byte).toString("base64"));
-    const behind = await startGatepost({ env: { ...env, GATEPOST_SECRET_KEY: old } });
-    t.after(() => behind.stop());
-    const { folder } = behind.server;
-    const sealedAnew = { ...env, GATEPOST_SECRET_KEY: `${next},${old}` };
-    const ahead = await startGatepost({ env: sealedAnew, folder });
-    t.after(() => ahead.stop());
+    const outdated = await startGatepost({ env: { ...env, GATEPOST_SECRET_KEY: old } });
+    t.after(() => outdated.stop());
+    const { folder } = outdated.server;
+    const rotated = { ...env, GATEPOST_SECRET_KEY: `${next},${old}` };
+    const updated = await startGatepost({ env: rotated, folder });
+    t.after(() => updated.stop());
     const isReady = async ({ api }: Gatepost) => (await api.get("/system/ready")).status === 200;
-    assert.deepEqual([await isReady(behind), await isReady(ahead)], [true, true]);
-    const asAdmin = bearer(ahead.adminToken);
-    const made = await ahead.api.postJson("/backend/key", { at_once: true }, asAdmin);
+    assert.deepEqual([await isReady(outdated), await isReady(updated)], [true, true]);
+    const asAdmin = bearer(updated.adminToken);
+    const made = await updated.api.postJson("/backend/key", { at_once: true }, asAdmin);
     assert.equal(made.status, 201, made.text);
-    await until(async () => !await isReady(behind));
-    const parts = await behind.api.get("/system/ready", bearer(behind.adminToken));
+    await until(async () => !await isReady(outdated));
+    const parts = await outdated.api.get("/system/ready", bearer(outdated.adminToken));
     assert.match(parts.text, /"database":"sealed"/);
-    assert.equal((await behind.tryLogin({ username: "admin", password: PASSWORD })).status, 503);
-    assert.equal(await isReady(ahead), true);
+    assert.equal((await outdated.tryLogin({ username: "admin", password: PASSWORD })).status, 503);
+    assert.equal(await isReady(updated), true);
   });
 
-  test("take tokens of a key that the other has made, at once", async () => {
+  test("accept tokens of a signing key that the other has just made", async () => {
     for (let round = 0; round < 5; round++) {
       const headers = bearer(first.adminToken);
       const made = await first.api.postJson("/backend/key", { at_once: true }, headers);

@@ -32,7 +32,7 @@ before(async () => {
 });
 after(() => rmSync(template, { recursive: true }));
 
-/** A database as it lies after an orderly stop, with rows of ten kilobytes. */
+/** Makes a database as an orderly stop leaves it, with rows of ten kilobytes. */
 async function fill(path: string, rows: number): Promise<void> {
   const database = openSqliteDatabase(path);
   for (let row = 0; row < rows; row += 50) {
@@ -45,7 +45,7 @@ async function fill(path: string, rows: number): Promise<void> {
   await database.close();
 }
 
-/** A folder's files and what they hold; of an index to a log, which readers may write, not. */
+/** The digests of a folder's files; none of a `-shm` file, which readers may write. */
 function readFolder(folder: string): Record<string, string> {
   const digest = (name: string) => hash("sha256", readFileSync(join(folder, name)));
   const names = readdirSync(folder).sort();
@@ -97,25 +97,25 @@ const SPOILED: readonly (readonly [what: string, spoil: (file: string) => void, 
     writeFileSync(file, bytes);
   }, /is damaged/],
   ["with a tenth of its pages overwritten", spoilPages, /is damaged/],
-  ["that lost its end", (file) => {
+  ["without its last two pages", (file) => {
     writeFileSync(file, readFileSync(file).subarray(0, -8192));
   }, /is damaged/],
-  ["that says it is empty and is not", (file) => change(file, "PRAGMA user_version = 0"),
+  ["that claims to be empty and is not", (file) => change(file, "PRAGMA user_version = 0"),
     /not that of version 0.*settings already exists/],
-  ["that says it is older than it is", (file) => change(file, "PRAGMA user_version = 1"),
+  ["that claims an older version than it has", (file) => change(file, "PRAGMA user_version = 1"),
     /not that of version 1, which it claims to have: \S/],
   ["that has lost a table", (file) => change(file, "DROP TABLE audit"), /audit\S* is missing/],
 ];
 
 for (const [what, spoil, says] of SPOILED) {
-  test(`a database ${what} is refused by start and check alike`, async (t) => {
+  test(`start and check both refuse a database ${what}`, async (t) => {
     const folder = makeFolder(t);
     spoil(join(folder, "gatepost.db"));
     await assertUnusable(t, folder, says);
   });
 }
 
-test("a large database with a tenth of its pages overwritten is refused, too", async (t) => {
+test("start and check both refuse a large database with damaged pages, too", async (t) => {
   const folder = makeFolder(t);
   const file = join(folder, "gatepost.db");
   rmSync(file);
@@ -124,7 +124,7 @@ test("a large database with a tenth of its pages overwritten is refused, too", a
   await assertUnusable(t, folder, /is damaged/);
 });
 
-test("a copy beside the log of another database: the line says what to do", async (t) => {
+test("a database beside another's write-ahead log is refused, and the line says so", async (t) => {
   const folder = makeFolder(t);
   const file = join(folder, "gatepost.db");
   const database = openSqliteDatabase(file);
@@ -140,7 +140,7 @@ test("a copy beside the log of another database: the line says what to do", asyn
   await assertUnusable(t, folder, /is damaged.*log beside it.*not its own/);
 });
 
-test("a path that leads nowhere is refused", async (t) => {
+test("a database path in a loop of symbolic links is refused", async (t) => {
   const folder = makeFolder(t);
   rmSync(join(folder, "gatepost.db"));
   symlinkSync("other.db", join(folder, "gatepost.db"));
@@ -155,7 +155,7 @@ test("a path that leads nowhere is refused", async (t) => {
   assert.ok(check.stderr.includes(start.stderr), check.stderr);
 });
 
-test("a log whose database has gone is refused, and kept", async (t) => {
+test("a write-ahead log without its database is refused, and kept", async (t) => {
   const folder = makeFolder(t);
   const file = join(folder, "gatepost.db");
   const database = openSqliteDatabase(file);
@@ -167,9 +167,9 @@ test("a log whose database has gone is refused, and kept", async (t) => {
   await assertUnusable(t, folder, /log \(-wal\) is there/);
 });
 
-test("a database that another process has locked for long is refused", async (t) => {
+test("a database that another process keeps locked is refused", async (t) => {
   const folder = makeFolder(t);
-  // In a process of its own: this one reads the file, and so would give up the locks that it has.
+  // In a process of its own: this one reads the file, and would lose its locks by that.
   const program = `const { DatabaseSync } = await import("node:sqlite");
     const locker = new DatabaseSync(${JSON.stringify(join(folder, "gatepost.db"))});
     locker.exec("BEGIN IMMEDIATE");
@@ -182,7 +182,7 @@ test("a database that another process has locked for long is refused", async (t)
   await assertUnusable(t, folder, /write lock for too long/).finally(() => child.kill("SIGKILL"));
 });
 
-/** A file system of 8 MiB with a database; undefined, and a word, where none is mounted. */
+/** A file system of 8 MiB with a database; undefined, with a note, if none can be mounted. */
 function mountSmallDisk(t: TestContext): string | undefined {
   const folder = mkdtempSync(join(tmpdir(), "gatepost-disk-"));
   t.after(() => {
@@ -195,16 +195,16 @@ function mountSmallDisk(t: TestContext): string | undefined {
   return folder;
 }
 
-test("a database on a file system that takes no writes is refused", async (t) => {
+test("a database on a read-only file system is refused", async (t) => {
   const folder = mountSmallDisk(t);
   if (folder === undefined) return;
   assert.equal(spawnSync("mount", ["-o", "remount,ro", folder]).status, 0);
   await assertUnusable(t, folder, /EROFS/);
 });
 
-// With room for the log's index alone, it is the first write of the start that fails.
+// With room for the log's index alone, the first write of the start fails.
 for (const freeBytes of [0, 36 * 1024]) {
-  test(`a disk with ${freeBytes} bytes free is told in one line`, async (t) => {
+  test(`a start with ${freeBytes} bytes free says in one line that the disk is full`, async (t) => {
     const folder = mountSmallDisk(t);
     if (folder === undefined) return;
     const { bavail, bsize } = statfsSync(folder);
@@ -244,9 +244,9 @@ test("a first start on a full disk names the database and leaves nothing behind"
   assert.deepEqual(server.lines.filter((line) => line.includes("migrated")), []);
 });
 
-/** What the judgement says of a database to a user who is nobody; undefined without root. */
+/** What judgeDatabase() says about a database to user nobody; undefined without root. */
 async function judgeAsNobody(t: TestContext, path: string): Promise<string | undefined> {
-  if (process.getuid?.() !== 0) return void t.diagnostic("not run: needs root, to be another");
+  if (process.getuid?.() !== 0) return void t.diagnostic("not run: needs root, to change user");
   const source = (path: string) => JSON.stringify(import.meta.resolve(`../../src/${path}`));
   const program = `process.setgid(65534); process.setuid(65534);
     const { judgeDatabase } = await import(${source("database/judge.ts")});
@@ -256,7 +256,7 @@ async function judgeAsNobody(t: TestContext, path: string): Promise<string | und
   return stdout + stderr;
 }
 
-test("a database that is not this user's to write is refused", async (t) => {
+test("a database that the user may not write is refused", async (t) => {
   const folder = makeFolder(t);
   const cli = await openCommandLine(t, { folder, ownProcess: true });
   spawnSync("chmod", ["755", folder]);
@@ -265,7 +265,7 @@ test("a database that is not this user's to write is refused", async (t) => {
   assert.deepEqual(readdirSync(folder), ["gatepost.db"]);
 });
 
-test("a database whose log is not this user's is refused, and the file named", async (t) => {
+test("a database whose log the user may not write is refused, and the log is named", async (t) => {
   const folder = makeFolder(t);
   const path = join(folder, "gatepost.db");
   const database = openSqliteDatabase(path);

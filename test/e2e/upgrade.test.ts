@@ -50,7 +50,7 @@ async function send(method: string, path: string, token: string, body: object, s
   assert.equal(response.status, status, response.text);
 }
 
-/** Turns a paused subscription of the old database to the receiver; what waited must arrive. */
+/** Points a paused subscription at the receiver and activates it: its event must arrive. */
 async function resume(token: string, subscription: { id: string; secret: string }) {
   const path = `/${subscription.id}`;
   const change = { endpoint: receiver.url + path, status: "active" };
@@ -69,14 +69,14 @@ async function items(path: string): Promise<readonly Record<string, unknown>[]> 
 }
 
 describe("a database written by 0.1.0", () => {
-  test("is brought to the newest schema, as the log says once", () => {
+  test("is migrated to the newest schema, and the log says so once", () => {
     const lines = gatepost.server.lines.filter((line) => line.includes("migrated"));
     const [{ msg, from, to }] = lines.map((line) => JSON.parse(line));
     assert.deepEqual([lines.length, msg, from], [1, "the database has been migrated", 1]);
     assert.ok(to > 1);
   });
 
-  test("lets its users log in as before, and disabled ones not", async () => {
+  test("lets its users log in, and no disabled ones", async () => {
     const token = await gatepost.login(written.user);
     assert.equal(await gatepost.isAlive(token), true);
     const { username, password } = written.disabled;
@@ -84,13 +84,13 @@ describe("a database written by 0.1.0", () => {
     assert.equal(refused.status, 401);
   });
 
-  test("takes its apps' secrets, and their public apps sign in", async () => {
+  test("accepts the secrets of its apps, and its public app can sign users in", async () => {
     readTokens(await gatepost.token(written.service, { grant_type: "client_credentials" }));
     const tokens = await gatepost.codeTokens(written.publicApp, written.user);
     assert.equal(await gatepost.isAlive(tokens.access_token), true);
   });
 
-  test("delivers what waited in it, signed by the old secrets", async () => {
+  test("delivers its pending events, signed with the old secrets", async () => {
     await resume(await gatepost.login(written.user), written.ownSubscription);
     const tokens = await gatepost.codeTokens(written.app, written.user);
     await resume(tokens.access_token, written.throughSubscription);
@@ -106,7 +106,7 @@ describe("a database written by 0.1.0", () => {
     assert.deepEqual(requests.map(({ body }) => body.toString()), ['{"id":1}', '{"id":3}']);
   });
 
-  test("exchanges its refresh tokens, and knows the used ones", async () => {
+  test("exchanges its refresh tokens, and refuses used ones", async () => {
     const exchange = (refresh_token: string) =>
       gatepost.token(written.app, { grant_type: "refresh_token", refresh_token });
     const renewed = readTokens(await exchange(written.otherRefreshToken));
@@ -117,7 +117,7 @@ describe("a database written by 0.1.0", () => {
     assertOAuthError(await exchange(written.refreshToken), 400, "invalid_grant");
   });
 
-  test("resends what failed in it", async () => {
+  test("resends its failed deliveries", async () => {
     const { id } = written.failingSubscription;
     const token = await gatepost.login(written.user);
     const endpoint = `${receiver.url}/resent`;
@@ -127,7 +127,7 @@ describe("a database written by 0.1.0", () => {
     assert.equal(resent?.body.toString(), '{"id":2}');
   });
 
-  test("keeps its lists: users, apps, grants, events, keys and the audit", async () => {
+  test("keeps its users, apps, grants, events, keys and audit", async () => {
     const count = async (path: string) => (await items(path)).length;
     assert.equal(await count("/backend/user"), 3);
     assert.equal(await count("/backend/app"), 3);

@@ -53,7 +53,7 @@ const actionOf = (page: ClientResponse): string =>
 const codeIn = (page: ClientResponse) => fieldsOf(page)["user_code"];
 
 describe("the page for a device's code (RFC 8628 §3.3)", () => {
-  test("asks for a login first, and comes then", async () => {
+  test("is shown after a login", async () => {
     const browser = gatepost.openBrowser();
     const page = await browser.get(VERIFY);
     assertLoginPage(page);
@@ -66,7 +66,7 @@ describe("the page for a device's code (RFC 8628 §3.3)", () => {
     assert.equal(codeIn(code), "");
   });
 
-  test("has the code of the complete address filled in, and still wants it confirmed", async () => {
+  test("fills in the code of verification_uri_complete, and asks to confirm it", async () => {
     const device = await newDevice(gatepost, app);
     const { search } = new URL(device.verification_uri_complete);
     const { browser, page } = await openVerify(gatepost, user, search);
@@ -78,7 +78,7 @@ describe("the page for a device's code (RFC 8628 §3.3)", () => {
     assert.equal(await pollFor(gatepost, app, device), "consumer orders");
   });
 
-  test("takes the code in any case, with and without what is between", async () => {
+  test("accepts the code in any case, and ignores characters that no code has", async () => {
     const { browser, page } = await openVerify(gatepost, user);
     const { user_code: code } = await newDevice(gatepost, app);
     const bare = code.replace("-", "");
@@ -91,9 +91,9 @@ describe("the page for a device's code (RFC 8628 §3.3)", () => {
     }
   });
 
-  test("shows app, scopes, code and user, and asks for trusted apps, too", async () => {
+  test("leads to consent with app, scopes, code and user, for trusted apps too", async () => {
     const { browser, page } = await openVerify(gatepost, user);
-    for (let round = 0; round < 2; round++) { // what was allowed before spares nothing
+    for (let round = 0; round < 2; round++) { // an earlier consent is not enough
       const device = await newDevice(gatepost, app, { scope: "orders" });
       const consent = await typeCode(browser, page, device.user_code);
       for (const words of ["Living Room TV", "orders", device.user_code, user.username]) {
@@ -108,7 +108,7 @@ describe("the page for a device's code (RFC 8628 §3.3)", () => {
     }
   });
 
-  test("is not spared by a consent to the app, and is not remembered as one", async () => {
+  test("neither uses nor makes a consent that the authorize page remembers", async () => {
     const plain = await gatepost.createApp({ scopes, grants });
     const device = await newDevice(gatepost, plain);
     await decide(gatepost, user, device);
@@ -119,7 +119,7 @@ describe("the page for a device's code (RFC 8628 §3.3)", () => {
     await typeCode(browser, await browser.get(VERIFY), user_code);
   });
 
-  test("says what denying did", async () => {
+  test("says after Deny that the device is not connected", async () => {
     const device = await newDevice(gatepost, app);
     const page = await decide(gatepost, user, device, "deny");
     assert.equal(page.status, 200);
@@ -127,7 +127,7 @@ describe("the page for a device's code (RFC 8628 §3.3)", () => {
     assert.equal(await pollFor(gatepost, app, device), "access_denied");
   });
 
-  test("lets another user sign in, from the code and from the consent", async () => {
+  test("lets another user sign in, from the code page and from the consent page", async () => {
     const other = await gatepost.createUser({ scopes });
     const device = await newDevice(gatepost, app);
     const { search } = new URL(device.verification_uri_complete);
@@ -142,7 +142,7 @@ describe("the page for a device's code (RFC 8628 §3.3)", () => {
     assert.equal(await pollFor(gatepost, app, device), WAITING);
   });
 
-  test("says that a code is wrong, and keeps what was typed", async () => {
+  test("says that a code is wrong, and keeps the text that was typed", async () => {
     const { browser, page } = await openVerify(gatepost, user);
     for (const [typed, shown] of [["bcdfghjk", "BCDF-GHJK"], ["12<", "12<"], ["", ""]] as const) {
       const again = await browser.submit(page, { user_code: typed });
@@ -152,7 +152,7 @@ describe("the page for a device's code (RFC 8628 §3.3)", () => {
     }
   });
 
-  test("allows a code once: the second time it says that it was used", async () => {
+  test("accepts a code once, and then says that it has been used", async () => {
     const device = await newDevice(gatepost, app);
     const { browser, page } = await openVerify(gatepost, user);
     const consent = await typeCode(browser, page, device.user_code);
@@ -166,7 +166,7 @@ describe("the page for a device's code (RFC 8628 §3.3)", () => {
     assertCodePage(await browser.submit(page, { user_code: device.user_code }), 409);
   });
 
-  test("tells an account that has none of the scopes, and the device waits on", async () => {
+  test("refuses an account that has none of the scopes, and the device keeps waiting", async () => {
     const poor = await gatepost.createUser({ scopes: ["stock"] });
     const device = await newDevice(gatepost, app, { scope: "orders" });
     const { browser, page } = await openVerify(gatepost, poor);
@@ -176,7 +176,7 @@ describe("the page for a device's code (RFC 8628 §3.3)", () => {
     assert.equal(await pollFor(gatepost, app, device), WAITING);
   });
 
-  test("tells an account whose scopes fit into no token, and the device waits on", async () => {
+  test("refuses scopes that do not fit into a token, and the device keeps waiting", async () => {
     const many = Array.from({ length: 100 }, (_, at) => `scope-${at}-`.padEnd(64, "x"));
     const wide = await gatepost.createApp({ scopes: many, grants });
     const device = await newDevice(gatepost, wide);
@@ -188,7 +188,7 @@ describe("the page for a device's code (RFC 8628 §3.3)", () => {
     assert.equal(await pollFor(gatepost, wide, device), WAITING);
   });
 
-  test("has no code of a disabled app", async () => {
+  test("refuses the code of a disabled app", async () => {
     const gone = await gatepost.createApp({ scopes, grants });
     const device = await newDevice(gatepost, gone);
     await gatepost.change(gone, { status: "disabled" });
@@ -196,7 +196,7 @@ describe("the page for a device's code (RFC 8628 §3.3)", () => {
     assertCodePage(await browser.submit(page, { user_code: device.user_code }), 400);
   });
 
-  test("asks nobody for an app that may not use the grant any more", async () => {
+  test("refuses the code of an app that may no longer use the device grant", async () => {
     const lost = await gatepost.createApp({ scopes, grants });
     const device = await newDevice(gatepost, lost);
     await gatepost.change(lost, { grants: ["authorization_code"] });
@@ -206,7 +206,7 @@ describe("the page for a device's code (RFC 8628 §3.3)", () => {
     assert.match(response.text, /may not use grant/);
   });
 
-  test("HEAD stores nothing and decides nothing", async () => {
+  test("does not decide anything on HEAD", async () => {
     const device = await newDevice(gatepost, app);
     const { search } = new URL(device.verification_uri_complete);
     const { browser } = await openVerify(gatepost, user);
@@ -270,7 +270,7 @@ describe("only the user's own click connects a device", () => {
     });
   }
 
-  test("and no page may frame it, read it or send its form elsewhere", async () => {
+  test("and no page may frame its pages, read them or send their forms elsewhere", async () => {
     const { browser, page, consent } = await openConsent();
     const login = await gatepost.openBrowser().get(VERIFY);
     const frame = await browser.get(VERIFY, { "sec-fetch-dest": "iframe" });
@@ -286,7 +286,7 @@ describe("only the user's own click connects a device", () => {
     }
   });
 
-  test("not a session that has ended meanwhile", async () => {
+  test("not a session that has ended in the meantime", async () => {
     const own = await gatepost.createUser({ scopes });
     const { device, browser, page, consent } = await openConsent(own);
     await gatepost.change(own, { password: "another password" });
@@ -295,7 +295,7 @@ describe("only the user's own click connects a device", () => {
     assert.equal(await pollFor(gatepost, app, device), WAITING);
   });
 
-  test("not for scopes that were not on the page", async () => {
+  test("not a consent to scopes that were not on the page", async () => {
     const own = await gatepost.createUser({ scopes: ["orders"] });
     const { device, browser, consent } = await openConsent(own);
     await gatepost.change(own, { scopes });
@@ -305,7 +305,7 @@ describe("only the user's own click connects a device", () => {
 });
 
 describe("wrong codes", () => {
-  test("are five for a user, whatever the browser, then 429 for right ones, too", async () => {
+  test("block a user after five, in any browser, and then right codes are 429 too", async () => {
     const own = await gatepost.createUser({ scopes });
     const device = await newDevice(gatepost, app);
     for (let count = 0; count < 5; count++) {
@@ -319,7 +319,7 @@ describe("wrong codes", () => {
     assert.equal((await decide(gatepost, user, device)).status, 200);
   });
 
-  test("are five also where they come at once", async () => {
+  test("block a user after five when they come at once", async () => {
     const own = await gatepost.createUser({ scopes });
     const { browser, page } = await openVerify(gatepost, own);
     const responses = await Promise.all(Array.from({ length: 20 }, () =>
@@ -329,7 +329,7 @@ describe("wrong codes", () => {
     assert.equal(responses.filter(({ status }) => status === 429).length, 15);
   });
 
-  test("are no more at the step that decides", async () => {
+  test("block a user after five at the consent step, too", async () => {
     const own = await gatepost.createUser({ scopes });
     const { browser } = await openVerify(gatepost, own);
     const statuses: number[] = [];
@@ -341,8 +341,8 @@ describe("wrong codes", () => {
     assert.deepEqual(statuses, [400, 400, 400, 400, 400, 429, 429, 429]);
   });
 
-  // Before those with so many that not all are recorded.
-  test("are recorded, and right ones count for nothing", async () => {
+  // Before the tests that type so many codes that not all are recorded.
+  test("are in the audit, and right codes are not counted", async () => {
     const own = await gatepost.createUser({ scopes });
     const { browser, page } = await openVerify(gatepost, own);
     const { user_code } = await newDevice(gatepost, app);
@@ -355,7 +355,7 @@ describe("wrong codes", () => {
     });
   });
 
-  test("are fifty from an address, in IPv6 its /64, whatever the users", async () => {
+  test("block an address (of IPv6 its /64) after fifty, whoever the users are", async () => {
     const { user_code: right } = await newDevice(gatepost, app);
     const wrong = Array.from({ length: 5 }, () => "BCDF-GHJK");
     for (let at = 0; at < 11; at++) {
@@ -369,7 +369,7 @@ describe("wrong codes", () => {
     }
   });
 
-  test("keep nobody else's device out, however many users type them", async (t) => {
+  test("do not block another user, however many users type them", async (t) => {
     const anonymous = gatepost.openBrowser();
     await anonymous.get(VERIFY);
     const [cookie] = anonymous.cookies();
@@ -395,7 +395,7 @@ describe("wrong codes", () => {
   });
 });
 
-test("the audit has who connected which device's app, and who denied", async () => {
+test("the audit has who allowed and who denied a device, and from which address", async () => {
   const own = await gatepost.createUser({ scopes });
   await decide(gatepost, own, await newDevice(gatepost, app));
   await decide(gatepost, own, await newDevice(gatepost, app), "deny");
@@ -405,10 +405,10 @@ test("the audit has who connected which device's app, and who denied", async () 
   const entries: readonly Fields[] = Array.isArray(items) ? items : [];
   const decisions = entries.filter((entry) => entry["app"] === app.id);
   assert.deepEqual(decisions.map(({ action }) => action), ["grant.deny", "grant.allow"]);
-  assert.ok(decisions.every(({ address }) => address), "where they came from");
+  assert.ok(decisions.every(({ address }) => address), "each has an address");
 });
 
-test("no code is in the log", async () => {
+test("the log has no user code and no device code", async () => {
   const device = await newDevice(gatepost, app);
   const { search } = new URL(device.verification_uri_complete);
   const { browser, page } = await openVerify(gatepost, user, search);
