@@ -25,7 +25,7 @@ after(async () => {
   await stage?.close();
 });
 
-test("a user signs in, withdraws an app after a second look, and signs a phone out", async () => {
+test("a user withdraws an app after a confirmation, and signs out another browser", async () => {
   const phone = createClient(stage.server.url, { headers: () => ({ "user-agent": IPHONE }) });
   const login = await phone.get("/account");
   assert.equal((await phone.submit(login, { username: "marta", password })).status, 303);
@@ -51,7 +51,7 @@ test("a user signs in, withdraws an app after a second look, and signs a phone o
   assert.doesNotMatch(await browser.text("main"), /iPhone/);
 });
 
-test("with the keyboard alone: a token is made, the password changed, Enter sends", async () => {
+test("by keyboard alone a user makes a token and changes the password", async () => {
   await account("?do=make");
   await browser.click("#name");
   await browser.press(`my script${TAB} `);
@@ -72,7 +72,7 @@ test("with the keyboard alone: a token is made, the password changed, Enter send
   assert.match(await browser.text("[role=status]"), /You are signed out/);
 });
 
-test("after signing out no page of the account is there again by Back", async () => {
+test("after sign-out the Back button shows no page of the account", async () => {
   await browser.type("#username", "marta");
   await browser.type("#password", "a password that is new");
   await browser.click("form [type=submit]");

@@ -43,7 +43,7 @@ async function sendPassword(text: string): Promise<void> {
   await browser.click("form [type=submit]");
 }
 
-/** Each page and state, by what brings it up; they follow upon each other in one session. */
+/** Each page and state with what opens it, in the order of one session. */
 const states: Readonly<Record<string, () => Promise<unknown>>> = {
   "login page": () => visit(),
   "login page after a wrong password": async () => {
@@ -57,25 +57,25 @@ const states: Readonly<Record<string, () => Promise<unknown>>> = {
   "consent page for scope backend": () => visit({ scope: "consumer backend" }),
   "consent page for many scopes": () => visit({}, greedyApp),
   "page for a device's code": () => browser.goto(`${stage.server.url}/authorization/verify`),
-  "page for a device's code that is wrong": async () => {
+  "page for a device's code after a wrong code": async () => {
     await browser.type("#user_code", "BCDF-GHJK");
     await browser.click("form .primary");
     return browser.find("[role=alert]");
   },
   "account page": () => browser.goto(`${stage.server.url}/account`),
-  "account page for a password": () => browser.goto(`${stage.server.url}/account?do=password`),
-  "account page for a token": () => browser.goto(`${stage.server.url}/account?do=make`),
-  "page of one's webhooks": async () => {
+  "account page to set a password": () => browser.goto(`${stage.server.url}/account?do=password`),
+  "account page to make a token": () => browser.goto(`${stage.server.url}/account?do=make`),
+  "webhooks page": async () => {
     await browser.goto(`${stage.server.url}/account/webhooks`);
     return browser.find("main h1");
   },
   "front door": () => browser.goto(`${stage.server.url}/`),
-  "page of a mistyped address": () => browser.goto(`${stage.server.url}/consloe`),
+  "page for a mistyped address": () => browser.goto(`${stage.server.url}/consloe`),
   "error page": () => browser.goto(`${stage.server.url}/authorization/authorize?client_id=nobody`),
 };
 
 for (const [name, open] of Object.entries(states)) {
-  test(`the ${name} fits its window and its colour scheme, light and dark`, async () => {
+  test(`the ${name} fits the window's width and follows the colour scheme`, async () => {
     await open();
     for (const width of WIDTHS) {
       for (const scheme of ["light", "dark"]) {
@@ -84,13 +84,13 @@ for (const [name, open] of Object.entries(states)) {
         assert.ok(seen.contentWidth <= width, `${width}: ${seen.contentWidth} px wide`);
         assert.equal(seen.isDark, scheme === "dark", `${scheme}: background ${seen.background}`);
         assert.ok(seen.faintest.contrast >= 4.5, `${scheme}: ${JSON.stringify(seen.faintest)}`);
-        assert.deepEqual(seen.small, [], `${width}: too small to hit`);
+        assert.deepEqual(seen.small, [], `${width}: controls of less than 24 px`);
       }
     }
   });
 }
 
-test("password managers find the two fields of one form, and may fill them", async () => {
+test("password managers find the username and the password in one form", async () => {
   await signOut();
   await visit();
   const form = "form[method=post]";
@@ -103,7 +103,7 @@ test("password managers find the two fields of one form, and may fill them", asy
   assert.equal(await browser.count("input:not([type=hidden])"), 2);
 });
 
-test("the login page says its fields, its button and its error to a screen reader", async () => {
+test("the login page names its fields, button and error for a screen reader", async () => {
   await signOut();
   await visit();
   assert.equal(await browser.label("#username"), "Username");
@@ -116,7 +116,7 @@ test("the login page says its fields, its button and its error to a screen reade
   assert.match(await describedBy("#password"), /do not match/);
 });
 
-test("the consent page says its buttons and its list of scopes to a screen reader", async () => {
+test("the consent page names its buttons and its list of scopes for a screen reader", async () => {
   await signOut();
   await visit({ scope: "consumer orders" });
   await sendPassword(password);
@@ -129,7 +129,7 @@ test("the consent page says its buttons and its list of scopes to a screen reade
   assert.equal(await browser.count("main"), 1);
 });
 
-test("a phone shows the buttons however many scopes there are, the rest on demand", async () => {
+test("a phone shows the consent buttons at once, and further scopes on demand", async () => {
   await signOut();
   await emulate(360, "light");
   await visit({}, greedyApp);
@@ -141,13 +141,13 @@ test("a phone shows the buttons however many scopes there are, the rest on deman
   assert.ok(Number(bottom) <= 740, String(bottom));
   assert.equal(await browser.text("summary"), "and 8 more");
   assert.doesNotMatch(await browser.text("main"), /many13/);
-  // What is brought into view, by the Tab key for example, is not left below the buttons.
+  // What the Tab key, for example, scrolls into view is not left below the buttons.
   await browser.execute("document.querySelector('summary').scrollIntoView({ block: 'end' })");
   await browser.click("summary");
   assert.match(await browser.text("main"), /many13/);
 });
 
-test("an account shows the letter of an app in a circle", async () => {
+test("the account page shows an app's letter in a circle of 28 px", async () => {
   await signOut();
   await emulate(1280, "light");
   await visit({ scope: "consumer orders" });
@@ -163,7 +163,7 @@ test("an account shows the letter of an app in a circle", async () => {
   assert.deepEqual(size, [28, 28]);
 });
 
-test("text at twice its size still fits a phone", async () => {
+test("the login page fits a phone with text of twice the size", async () => {
   await signOut();
   await emulate(360, "light");
   await visit();
@@ -228,7 +228,7 @@ function measure(): void {
     contrast: contrast(element),
   }));
   const controls = [...document.querySelectorAll("button, input:not([type=hidden], [hidden])")]
-    .map((control) => control.closest("label") ?? control); // which is hit as well
+    .map((control) => control.closest("label") ?? control); // which can be clicked too
   const background = getComputedStyle(document.body).backgroundColor;
   Object.assign(window, {
     seen: JSON.stringify({

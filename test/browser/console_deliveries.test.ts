@@ -35,12 +35,12 @@ before(async () => {
   await browser.click("form [type=submit]");
 });
 after(() => Promise.all([browser?.close(), stage?.close()]));
-// CSP violations and failed loads speak there.
+// CSP violations and failed loads are logged there.
 afterEach(async () => assert.deepEqual(await browser.consoleErrors(), []));
 
 const post = (path: string, body: object) => send("POST", path, body);
 
-/** The text of an element, once it is so. */
+/** The text of an element, once it matches. */
 const seen = (css: string, pattern: RegExp): Promise<string> =>
   read(async () => await browser.count(css) ? browser.text(css) : "", pattern);
 
@@ -50,7 +50,7 @@ async function read(look: () => Promise<string>, pattern: RegExp): Promise<strin
   return text;
 }
 
-/** Dispatches events which all fail, at last. */
+/** Dispatches events, and waits until their deliveries have all failed. */
 async function fail(...all: readonly unknown[]): Promise<void> {
   stage.appSite.answer("/hook", 503);
   const failed = { status: "failed", dry_run: true };
@@ -60,32 +60,32 @@ async function fail(...all: readonly unknown[]): Promise<void> {
   for (const data of all) await post("/backend/event", { name: "order.created", data });
   await until(async () => await counted() === already + all.length, () => "fewer have failed");
 }
-/** Opens a page and waits for it: it goes to sign in first, and comes back another one. */
+/** Opens a page and waits for it: it redirects to the sign-in first, and is loaded anew. */
 async function open(path: string): Promise<void> {
   await browser.goto(`${stage.server.url}/console/${path}`);
   await browser.find("main:not([aria-busy]) h1");
 }
 const PRIMARY = "dialog .df .primary";
 
-test("a failed delivery is shown beside its list, and what others wrote is text", async () => {
+test("a failed delivery is shown beside its list, with its payload as plain text", async () => {
   await fail(HOSTILE);
   await open("deliveries?status=failed&endpoint=http://127.0.0.1&answer=503");
   await browser.find("a.main");
   await browser.press("j\uE007"); // the first row, and Enter
   assert.match(await seen(".line", /Dispatched/),
     /Attempt 2 · 503[^]*resent after[^]*Attempt 1 · 503[^]*backend/);
-  assert.doesNotMatch(await browser.text(".list-of tbody tr"), /after/); // it has ended
+  assert.doesNotMatch(await browser.text(".list-of tbody tr"), /after/); // no attempt follows
   assert.match(await browser.text(".insp [role=status]"), /^Failed\s+after 2 attempts in /);
   assert.equal(await browser.execute("return document.activeElement.className"), "main");
   await browser.click("[role=tab]:nth-child(2)");
-  // Without the mark that turns it, and cut.
+  // Cut, and without the character that reverses the text.
   assert.ok((await seen(".panel", /onerror[^]*"gnp"/)).length < 70_000);
   await browser.click(".payload > .btn");
   assert.ok((await browser.text(".payload pre")).length > 100_000);
   assert.equal(await browser.count(".panel img"), 0);
 });
 
-test("one is sent again once that is confirmed, and its attempts come live", async () => {
+test("a delivery is sent again after a confirmation, and its attempts appear live", async () => {
   stage.appSite.answer("/hook", 200);
   await browser.click("[role=tab]");
   await browser.press("r");
@@ -99,21 +99,21 @@ test("one is sent again once that is confirmed, and its attempts come live", asy
   await seen(".line", /· 200[^]*· 200/);
 });
 
-test("who closes one by its button is at its row again", async () => {
+test("the focus is at a delivery's row again after its Back button", async () => {
   await browser.execute("document.querySelector('.insp [aria-label=Back]').focus()");
   await browser.press("\uE007");
   await browser.waitForUrl(/deliveries(\?[^/]*)?$/);
   await read(async () => String(await browser.execute("return document.activeElement.className")),
     /^main$/);
-  await open("deliveries?status="); // of an address that somebody has shortened
+  await open("deliveries?status="); // from an address that somebody has shortened
   await browser.until("document.querySelector('.head [data-key=many]').hidden"); // none to send
 });
 
-test("a wrong filter is told, an id opens its page, new ones wait behind a button", async () => {
+test("a list reports a wrong filter, finds an id, and adds new rows by a button", async () => {
   await open("deliveries?answer=-");
   await seen(".card .msg", /\/answer/);
-  await browser.consoleErrors(); // the refusal's
-  await open("deliveries?since=999999999999d"); // longer than time can be told
+  await browser.consoleErrors(); // of the refused request
+  await open("deliveries?since=999999999999d"); // longer than a Date can hold
   await browser.find(".list-of a.main");
   assert.match(await browser.text(".token"), /^since:\s9{12}d/);
   const { headers } = stage.appSite.requests("/hook")[0] ?? assert.fail();
@@ -130,15 +130,15 @@ test("a wrong filter is told, an id opens its page, new ones wait behind a butto
   const sent = stage.appSite.requests("/hook").length + 1;
   await post("/backend/event", { name: "order.created", data: 2 });
   await until(async () => stage.appSite.requests("/hook").length >= sent);
-  await pause(500); // a list of others would have it by now
+  await pause(500); // a list with another status would show it by now
   assert.equal(await browser.count("tr[data-id]"), 0);
 });
 
-test("those of a list are counted, one is tried, and the rest follows if wanted", async () => {
+test("failed deliveries are counted, one is tried, and then the rest is sent", async () => {
   await fail(1, 2, 3);
   await open("deliveries?status=failed");
   await seen(".head .btn", /Send 3 again…/);
-  // A clock that is an hour slow leaves none out.
+  // A browser clock that is an hour slow excludes none.
   await browser.execute("const Right = Date; window.Date = class extends Right {" +
     "constructor(at = Date.now()) { super(at); } static now() { return Right.now() - 3600e3; } }");
   stage.appSite.answer("/hook", 200);
@@ -152,7 +152,7 @@ test("those of a list are counted, one is tried, and the rest follows if wanted"
   await seen("dialog", /Done\s+2 of 2/);
 });
 
-test("a window that comes late is not opened on the page where one has gone", async () => {
+test("a dialog whose script comes late does not open on another page", async () => {
   const network = (latency: number) => browser.devtools("Network.emulateNetworkConditions", {
     offline: false, latency, downloadThroughput: -1, uploadThroughput: -1,
   });
@@ -162,7 +162,7 @@ test("a window that comes late is not opened on the page where one has gone", as
   await browser.devtools("Network.enable", {});
   await browser.devtools("Network.setCacheDisabled", { cacheDisabled: true });
   await network(700);
-  await browser.click(".head .btn"); // its script comes first
+  await browser.click(".head .btn"); // the dialog's script is loaded first
   await browser.click(".nav [data-page=keys]");
   await seen("h1", /Signing keys/);
   await pause(2_500);
@@ -176,7 +176,7 @@ test("a window that comes late is not opened on the page where one has gone", as
   await read(async () => JSON.stringify(await left()), /:0}/);
 });
 
-test("those that wait are counted, and one of them is sent now", async () => {
+test("waiting deliveries are counted, and one of them is sent now", async () => {
   const later = { kind: "answer", status: 503, headers: { "retry-after": "3600" } } as const;
   stage.appSite.react("/hook", later, later, { kind: "answer", status: 200 });
   await post("/backend/event", { name: "order.created", data: "waits" });
@@ -195,12 +195,12 @@ test("those that wait are counted, and one of them is sent now", async () => {
   await open("deliveries?status=cancelled");
   await seen(".foot", /No delivery matches these/);
   await browser.until("!document.querySelector('.head .btn').checkVisibility()"); // none to send
-  // What can be sent may be less than what is listed: it is said where it is sent.
+  // Without a number: what can be sent may be less than what is listed.
   assert.equal(await browser.text(".seg [aria-current]"), "Cancelled");
 });
 
-test("what ended when stands above a list that goes by what is counted", async () => {
-  const at = new Date(Date.now() - 65 * 60_000).toISOString(); // in one of 10 minutes
+test("a list has a chart of its deliveries by time, if its filters have counts", async () => {
+  const at = new Date(Date.now() - 65 * 60_000).toISOString(); // in a bar of 10 minutes
   const counted = { bounds_ms: [], items: [{ at, ok: 3, bad: 5, failed: 2, buckets: [8] }] };
   await open("deliveries?answer=503");
   await browser.execute("const [counted] = arguments; const send = fetch; window.fetch = " +
@@ -216,7 +216,7 @@ test("what ended when stands above a list that goes by what is counted", async (
   assert.equal(await browser.label(".ended .plot"), "Deliveries by time: failed");
 });
 
-test("a list that comes after its tab was left changes nothing of what is shown", async () => {
+test("a list that arrives after its tab was left does not change the page", async () => {
   stage.appSite.answer("/hook", 200);
   await open("deliveries?status=");
   await browser.execute("const send = fetch; window.streams = []; " +
@@ -236,21 +236,21 @@ test("a list that comes after its tab was left changes nothing of what is shown"
   await browser.waitForUrl(/event=order.created&since=1w/);
   await browser.click(".list-of a.main");
   await seen(".insp", /webhook-id/);
-  const hears = "streams.filter(({ aborted }) => !aborted).length";
-  await browser.until(`${hears} === 1`); // the list that is shown alone
+  const openStreams = "streams.filter(({ aborted }) => !aborted).length";
+  await browser.until(`${openStreams} === 1`); // that of the list that is shown
   await browser.execute("window.letGo = undefined");
   await browser.click(".seg a[href*='status=cancelled']");
   await browser.until("window.letGo");
   await browser.execute("history.back()");
-  await browser.until(`${hears} === 1`); // it was left, and hears again
+  await browser.until(`${openStreams} === 1`); // that of the list, which listens again
   await browser.execute("letGo()");
   await browser.click(".nav [data-page=apps]");
-  await browser.until(`${hears} === 0`);
+  await browser.until(`${openStreams} === 0`);
 });
 
-test("a list that has been left takes no more memory", async () => {
+test("a list that has been left is freed from memory", async () => {
   await browser.goto(`${stage.server.url}/console/deliveries`);
-  await browser.until("document.querySelector('.list-of')"); // what is found is held
+  await browser.until("document.querySelector('.list-of')"); // find() would hold the element
   await browser.execute("window.left = new WeakRef(document.querySelector('.list-of'))");
   await browser.click(".nav [data-page=keys]");
   await browser.until("document.title.startsWith('Signing keys')");
@@ -260,7 +260,7 @@ test("a list that has been left takes no more memory", async () => {
   });
 });
 
-test("what is sent is what the button says, which is of what was asked last", async () => {
+test("the resend dialog sends what its button says, by the latest choice", async () => {
   await fail(1, 2, 3);
   await open("deliveries?status=failed&do=many");
   await seen(PRIMARY, /send 3$/);
@@ -281,7 +281,7 @@ test("what is sent is what the button says, which is of what was asked last", as
   await pause(300);
   assert.match(await browser.text(PRIMARY), /^Nothing to send$/);
   await browser.execute("document.querySelectorAll('dialog .pair input')[1].focus()");
-  await browser.press("010120250101AM"); // the year ends by itself, and is one that a Date takes
+  await browser.press("010120250101AM"); // the year field takes four digits
   await browser.until("document.querySelectorAll('dialog .pair input')[1].value === " +
     "'2025-01-01T01:01'");
   await browser.click("dialog [type=radio]");
@@ -295,10 +295,10 @@ test("what is sent is what the button says, which is of what was asked last", as
   await browser.click("dialog .primary");
   await browser.click("a.main");
   await seen(".insp", /webhook-id/);
-  assert.equal(await browser.count("dialog"), 0); // it was asked for once
+  assert.equal(await browser.count("dialog"), 0); // `do=many` opens it once
 });
 
-test("a signature is checked in the browser alone", async () => {
+test("the page checks a callback's signature, and finds a changed body wrong", async () => {
   const { headers, body } = stage.appSite.requests("/hook").at(-1) ?? assert.fail();
   await open(`deliveries/${headers["webhook-id"]}`);
   await browser.click("[role=tab]:nth-child(4)");
@@ -313,7 +313,7 @@ test("a signature is checked in the browser alone", async () => {
   }
 });
 
-test("an event is dispatched by hand, and shown with what its request set off", async () => {
+test("an event is dispatched by hand, and shown with all that its request caused", async () => {
   await open("events");
   await browser.click(".head .btn");
   await browser.type("#field-name", "order.created");
@@ -324,7 +324,7 @@ test("an event is dispatched by hand, and shown with what its request set off", 
   assert.match(await seen("main", /What this request set off/), /order\.created/);
 });
 
-test("what new ones have pushed out of a long list is there again under more", async () => {
+test("rows that new ones push out of a long list can be loaded again", async () => {
   stage.appSite.answer("/hook", 200);
   const dispatch = (data: unknown) => post("/backend/event", { name: "order.created", data });
   await Promise.all(Array.from({ length: 230 }, (_, data) => dispatch(data)));
@@ -348,7 +348,7 @@ test("what new ones have pushed out of a long list is there again under more", a
   assert.equal(await rows(), all());
 });
 
-test("an endpoint that has moved meanwhile is called by its new address", async () => {
+test("a list shows the changed endpoint of a subscription", async () => {
   const path = `/backend/subscription/${subscription}`;
   for (const place of ["moved", "hook"]) {
     await send("PATCH", path, { endpoint: `${stage.appSite.url}/${place}` });
@@ -359,7 +359,7 @@ test("an endpoint that has moved meanwhile is called by its new address", async 
   }
 });
 
-test("a delivery of a subscription that is deleted is listed by its id", async () => {
+test("a delivery of a deleted subscription is listed by the subscription's id", async () => {
   stage.appSite.answer("/gone", 200);
   const wanted = { event: "cake.baked", endpoint: `${stage.appSite.url}/gone` };
   const id = memberOf(await post("/consumer/subscription", wanted), "id");
@@ -370,7 +370,7 @@ test("a delivery of a subscription that is deleted is listed by its id", async (
   await seen(".list-of a.main", RegExp(`^${id}$`));
 });
 
-test("on a small screen one thing has the page for itself", async () => {
+test("on a small screen a delivery has the page for itself", async () => {
   const narrow = { width: 320, height: 740, deviceScaleFactor: 1, mobile: true };
   await browser.devtools("Emulation.setDeviceMetricsOverride", narrow);
   await open("deliveries");

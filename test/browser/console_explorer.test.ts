@@ -72,17 +72,17 @@ after(async () => {
   await stage?.close();
   await rm(folder, { recursive: true, force: true });
 });
-// A refused call would speak there, and so would the CSP.
+// Refused calls and CSP violations are logged there.
 afterEach(async () => assert.deepEqual(await browser.consoleErrors(), []));
 
-/** Opens a page and waits for it: it goes to sign in first, and comes back another one. */
+/** Opens a page and waits for it: it redirects to the sign-in first, and is loaded anew. */
 async function open(path: string): Promise<void> {
   await browser.goto(`${stage.server.url}/console/explorer/${path}`);
   await browser.find("main:not([aria-busy]) h1");
 }
 
-/** Waits until the answer says it. */
-async function responses(pattern: RegExp): Promise<string> {
+/** Waits until the card of the response matches, and returns its text. */
+async function responseShows(pattern: RegExp): Promise<string> {
   for (let left = 200; left > 0; left--) {
     const text = await browser.text(".trio > .card:last-child");
     if (pattern.test(text)) return text;
@@ -100,7 +100,7 @@ test("no two fields of a call have the same id", async () => {
   }
 });
 
-test("a long path stays in its card", async () => {
+test("a long path fits into its card", async () => {
   await open("get_customers_by_customer_orders_by_order_items_by_item");
   await browser.find(".trio > section h2");
   const right = (css: string) => `document.querySelector("${css}").getBoundingClientRect().right`;
@@ -108,7 +108,7 @@ test("a long path stays in its card", async () => {
   assert.equal(await browser.execute(inside), true);
 });
 
-test("an app's call is answered, and what it set off followed until it is delivered", async () => {
+test("a call as an app gets a response, and its event is followed until delivered", async () => {
   await open("post_orders_id");
   await browser.click(".acts .seg button");
   await browser.find(".acts [disabled]");
@@ -119,16 +119,16 @@ test("an app's call is answered, and what it set off followed until it is delive
   await browser.type("#parameter-id", "a 7");
   await browser.type("textarea", '{"item": "tea"}');
   await browser.click(".acts .primary");
-  await responses(/There is no answer/);
-  await browser.consoleErrors(); // the refusal's
+  await responseShows(/There is no answer/);
+  await browser.consoleErrors(); // of the refused request
   await browser.type("#app-client_secret", app.clientSecret ?? "");
   const isCtrl = { modifiers: 2 };
   await browser.devtools("Input.dispatchKeyEvent", { type: "keyDown", key: "Enter", ...isCtrl });
-  await responses(/503 · next attempt at/);
-  const text = await responses(/\/good\s+\+\d+ ms\s+200 · delivered/);
+  await responseShows(/503 · next attempt at/);
+  const text = await responseShows(/\/good\s+\+\d+ ms\s+200 · delivered/);
   assert.match(text, /201 Created/);
   assert.match(text, /"id": "a 7"/);
-  assert.match(text, /"rtl": "abc"/, "a mark that turns the text is not shown");
+  assert.match(text, /"rtl": "abc"/, "a character that reverses the text is not shown");
   assert.match(text, /order\.created\s+\+0 ms\s+stored with the answer, for 2 subscriptions/);
   assert.deepEqual(
     [await browser.text("pre .s"), await browser.text("pre .n")],
@@ -136,12 +136,12 @@ test("an app's call is answered, and what it set off followed until it is delive
     "names and values differ",
   );
   stage.appSite.answer("/bad", 204);
-  await responses(/\/bad\s+\+\d[^\n]*\s+204 · delivered/);
+  await responseShows(/\/bad\s+\+\d[^\n]*\s+204 · delivered/);
   assert.equal(await browser.count(`.trio a[href*="/console/deliveries/d"]`), 2);
-  assert.equal(await browser.count(".trio .line .ok"), 3); // the event, and to whom it was sent
+  assert.equal(await browser.count(".trio .line .ok"), 3); // the event and its two deliveries
 });
 
-test("what a call set off is followed on while other calls are looked for", async () => {
+test("the event of a call is followed while the user searches for other calls", async () => {
   stage.appSite.answer("/bad", 503);
   await open("post_orders_id");
   await browser.click(".acts .seg button:last-child");
@@ -149,14 +149,14 @@ test("what a call set off is followed on while other calls are looked for", asyn
   await browser.type("#app-client_secret", app.clientSecret ?? "");
   await browser.type("#parameter-id", "8");
   await browser.click(".acts .primary");
-  await responses(/503 · next attempt at/);
+  await responseShows(/503 · next attempt at/);
   await browser.type(".ops input", "user\uE007");
   await browser.waitForUrl(/\?q=user/);
   stage.appSite.answer("/bad", 204);
-  await responses(/\/bad\s+\+\d[^\n]*\s+204 · delivered/);
+  await responseShows(/\/bad\s+\+\d[^\n]*\s+204 · delivered/);
 });
 
-test("the same call in other languages does the same", async () => {
+test("the curl and fetch code of a call makes the same call", async () => {
   await open("dispatchEvent");
   await browser.type("#field-name", "order.paid");
   await browser.type("#field-data", '{"text": "it\'s \\"a\\" $HOME \\\\n"}');
@@ -178,18 +178,18 @@ test("the same call in other languages does the same", async () => {
   }
 });
 
-test("what is no text is counted, what is long is cut, and all is shown as it came", async () => {
+test("a response is shown unchanged; a long one is cut, a binary one has its size", async () => {
   await open("get_files_big");
   await browser.click(".acts .primary");
-  await responses(/\{"id": 12345678901234567890/);
+  await responseShows(/\{"id": 12345678901234567890/);
   await open("get_files_picture");
   await browser.click(".acts .primary");
-  await responses(/1,234 bytes of image\/png/);
+  await responseShows(/1,234 bytes of image\/png/);
   await browser.click('a[href$="get_files_page"]');
   await browser.waitForUrl(/get_files_page$/);
-  await responses(/Send the call/);
+  await responseShows(/Send the call/);
   await browser.click(".acts .primary");
-  await responses(/Show all 300,028 characters/);
+  await responseShows(/Show all 300,028 characters/);
   const length = () =>
     browser.execute("return document.querySelector('.trio pre[role]').textContent.length");
   assert.equal(await length(), 200_000);
@@ -198,7 +198,7 @@ test("what is no text is counted, what is long is cut, and all is shown as it ca
   assert.equal(await browser.count("main img"), 0);
 });
 
-test("calls are found by text, and one that deletes asks for the name first", async () => {
+test("calls are found by text, and a call that deletes asks for the name first", async () => {
   await browser.type(".ops input", "delete /backend/user");
   await browser.press("\uE007");
   await browser.waitForUrl(/\?q=delete/);
@@ -209,7 +209,7 @@ test("calls are found by text, and one that deletes asks for the name first", as
   assert.match(await browser.text("dialog"), /DELETE \/backend\/user\/u123/);
   assert.equal(await browser.count("dialog .danger[disabled]"), 1);
   await browser.press("\uE00C"); // Escape
-  await responses(/Send the call/);
+  await responseShows(/Send the call/);
   await browser.type(".ops input", "user\uE007");
   await browser.waitForUrl(/deleteUser\?q=user/);
   await browser.until("document.querySelectorAll('.ops li').length > 1");

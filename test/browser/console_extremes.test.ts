@@ -6,7 +6,7 @@ import { memberOf, openStage, type Stage } from "../helpers/sign_in_stage.ts";
 import { until } from "../helpers/until.ts";
 
 const ESCAPE = "\uE00C";
-/** A host of 189 letters, that nobody has. */
+/** A long host name that does not exist. */
 const HOST = `${["a", "b", "c"].map((label) => label.repeat(60)).join(".")}.example`;
 
 let stage: Stage;
@@ -41,12 +41,12 @@ const resize = (width: number, height: number) =>
     width, height, deviceScaleFactor: 1, mobile: width < 600,
   });
 
-test("what is wrong with a host of any length is told within the window", async () => {
+test("a problem with a long host name fits into the window", async () => {
   for (const at of [1, 2, 3]) {
     await send("POST", "/backend/event", { name: "order.created", data: at });
   }
-  const told = async () => JSON.stringify(await send("GET", "/backend/problem"));
-  await until(async () => (await told()).includes("failing"), () => "no problem");
+  const problems = async () => JSON.stringify(await send("GET", "/backend/problem"));
+  await until(async () => (await problems()).includes("failing"), () => "no problem");
   await open("");
   await browser.find(".msg b");
   for (const width of [320, 1280]) {
@@ -56,7 +56,7 @@ test("what is wrong with a host of any length is told within the window", async 
   }
 });
 
-test("zoomed in to 400 % a window is scrolled to all it asks, and to its buttons", async () => {
+test("zoomed in to 400 % a dialog can be scrolled to its fields and its buttons", async () => {
   await resize(320, 256);
   await open("subscriptions");
   await browser.click("a.main");
@@ -64,7 +64,7 @@ test("zoomed in to 400 % a window is scrolled to all it asks, and to its buttons
     await browser.clickButton(label, "main");
     await browser.find("dialog[open]");
     for (const part of ["input", ".df .btn:last-child"]) {
-      // As by a wheel: what is cut off is brought into view by the keyboard alone.
+      // As by a wheel: the keyboard would bring even what is cut off into view.
       const seen = await browser.execute(`const wanted = document.querySelector("dialog ${part}");
         const boxes = [];
         for (let box = wanted.parentElement; box; box = box.parentElement) {
@@ -85,7 +85,7 @@ test("zoomed in to 400 % a window is scrolled to all it asks, and to its buttons
   }
 });
 
-test("who has all of a long payload shown by the keyboard is at it", async () => {
+test("a long payload that is opened by the keyboard gets the focus", async () => {
   await resize(1280, 800);
   const sent = { name: "order.created", data: ["é".repeat(70_000)] };
   await open(`events/${memberOf(await send("POST", "/backend/event", sent), "id")}`);
@@ -97,7 +97,7 @@ test("who has all of a long payload shown by the keyboard is at it", async () =>
   assert.equal(await browser.execute("return document.activeElement.tagName"), "PRE");
 });
 
-test("in forced colours nothing is drawn across an id that is broken on a phone", async () => {
+test("in forced colours no border of the copy button crosses an id on a phone", async () => {
   await resize(360, 740);
   const features = [{ name: "forced-colors", value: "active" }];
   await browser.devtools("Emulation.setEmulatedMedia", { features });
@@ -106,7 +106,7 @@ test("in forced colours nothing is drawn across an id that is broken on a phone"
   assert.equal(border, "0px");
 });
 
-test("a filter of any length stays in its window, with the button that takes it away", async () => {
+test("a long filter fits into the window, with the button that removes it", async () => {
   for (const width of [320, 1280]) {
     await resize(width, 740);
     await open(`users?q=${"x".repeat(50)}`);
@@ -118,7 +118,7 @@ test("a filter of any length stays in its window, with the button that takes it 
   }
 });
 
-test("on a phone the palette cuts ids rather than the names before them", async () => {
+test("on a phone the palette shortens ids rather than the names before them", async () => {
   await send("POST", "/backend/app", { name: "harbours", url: "https://harbour.example/" });
   await resize(320, 740);
   await open("users");

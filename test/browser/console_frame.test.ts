@@ -19,7 +19,7 @@ let receiver: Receiver;
 let server: RunningServer;
 let browser: Browser;
 let token: string;
-/** Failed loads, which are what a test is about. */
+/** The failed loads that a test expects. */
 let expected: RegExp | undefined;
 
 const start = (port: string) =>
@@ -70,7 +70,7 @@ async function signIn(): Promise<void> {
   await browser.click("form [type=submit]");
 }
 
-/** Waits until what a script returns is this. */
+/** Waits until an expression of the page has this value. */
 async function becomes(script: string, wanted: unknown): Promise<void> {
   let found: unknown;
   await until(async () => {
@@ -89,7 +89,7 @@ const resize = (width: number, height: number) =>
     width, height, deviceScaleFactor: 1, mobile: false,
   });
 
-test("a page's heading gets the focus, and what was chosen on it keeps that", async () => {
+test("a new page's heading gets the focus, and a link within a page keeps it", async () => {
   await browser.click(".nav a[data-page=apps]");
   await browser.waitForUrl(/\/console\/apps$/);
   await hasFocus("main h1");
@@ -107,13 +107,13 @@ test("a page's heading gets the focus, and what was chosen on it keeps that", as
   await hasFocus("main");
 });
 
-test("the palette finds pages, people and what can be done, by keys alone", async () => {
+test("the palette finds pages, subscriptions and commands by keyboard", async () => {
   await key("k", 2);
   await hasFocus(".palette input");
   await browser.press("add us");
   const chosen = "document.querySelector('.palette [aria-selected=true]')?.textContent";
   await becomes(chosen, "Add user…");
-  await browser.execute("document.activeElement.dispatchEvent(" + // it ends a word, not the search
+  await browser.execute("document.activeElement.dispatchEvent(" + // it ends a composed word
     "new KeyboardEvent('keydown', { key: 'Enter', isComposing: true, bubbles: true }))");
   await hasFocus(".palette input");
   await browser.press("\uE007");
@@ -156,7 +156,7 @@ test("the palette finds pages, people and what can be done, by keys alone", asyn
   await becomes("document.querySelector('dialog')", null);
 });
 
-test("keys go, and are silent while one types or has switched them off", async () => {
+test("shortcut keys do nothing while the user types or has switched them off", async () => {
   await browser.press("gx");
   await heading("API explorer");
   await browser.press("/");
@@ -173,7 +173,7 @@ test("keys go, and are silent while one types or has switched them off", async (
   await browser.execute("localStorage.clear()");
 });
 
-test("the widest table fits into its card on tablets and in windows of any width", async () => {
+test("the widest tables fit into their cards in windows of 800 to 1122 px", async () => {
   for (const width of [800, 1026, 1122]) {
     await resize(width, 800);
     for (const [page, name] of [["keys", "Signing keys"], ["explorer", "API explorer"]] as const) {
@@ -187,7 +187,7 @@ test("the widest table fits into its card on tablets and in windows of any width
   await resize(1280, 800);
 });
 
-test("nothing is beside the window at 320 px, and the menu opens over it", async () => {
+test("at 320 px a page fits the window, and the menu opens over it", async () => {
   await resize(320, 640);
   const overflow = "document.documentElement.scrollWidth - innerWidth";
   await becomes(`Math.max(0, ${overflow})`, 0);
@@ -196,7 +196,7 @@ test("nothing is beside the window at 320 px, and the menu opens over it", async
   assert.equal(await browser.text(".side [data-page=settings]"), "Settings");
   await hasFocus(".side a");
   const isSeen = "document.querySelector('main').checkVisibility({ visibilityProperty: true })";
-  await becomes(isSeen, false); // what it covers has no focus
+  await becomes(isSeen, false); // what it covers cannot get the focus
   await browser.press("\uE00C");
   await hasFocus(".tabs-bottom button");
   await becomes(isSeen, true);
@@ -215,34 +215,34 @@ test("nothing is beside the window at 320 px, and the menu opens over it", async
   await resize(1280, 800);
 });
 
-test("two windows have tokens of their own, which are replaced before they expire", async () => {
+test("two windows have their own tokens, which are replaced before they expire", async () => {
   const url = `${server.url}/console/explorer/getHealth`;
   const close = await browser.openWindow(url, /API explorer/);
   await pause(2_500);
   await browser.click('.ops a[href*="/post_"], .ops details:last-of-type summary');
   await browser.goto(`${server.url}/console/explorer/listSessions`);
   await heading("API explorer");
-  await pause(2_500); // as long as no token lives
+  await pause(2_500); // longer than a token's lifetime
   await browser.click(".acts .primary");
   await becomes("document.querySelector('.trio .st')?.textContent", "200 OK");
   await close();
 });
 
-test("an open page outlives its server's restart, and its stream misses nothing", async () => {
+test("an open page survives a restart of its server, and its stream misses nothing", async () => {
   expected = /ERR_CONNECTION_REFUSED|ERR_INCOMPLETE|ERR_CONNECTION_RESET|ERR_EMPTY_RESPONSE/;
   await browser.execute(`
-    window.heard = new Set();
+    window.received = new Set();
     window.isLive = false;
     return import(document.body.dataset.assets + "stream.js").then(({ listen }) => void listen(
       { topics: "delivery" },
-      (topic, delivery) => topic === "delivery" && heard.add(delivery.event),
+      (topic, delivery) => topic === "delivery" && received.add(delivery.event),
       new AbortController().signal,
       (isLive) => window.isLive = isLive,
     ));`);
   await becomes("isLive", true);
   const event = { name: "order.created", data: {} };
   const ids = [memberOf((await post("/backend/event", event)).json(), "id")];
-  await becomes(`heard.has("${ids[0]}")`, true);
+  await becomes(`received.has("${ids[0]}")`, true);
   const { port } = new URL(server.url);
   await server.stop("SIGKILL");
   await becomes("isLive", false);
@@ -254,12 +254,12 @@ test("an open page outlives its server's restart, and its stream misses nothing"
   ids.push(memberOf((await post("/backend/event", event)).json(), "id"));
   await becomes("isLive", true);
   ids.push(memberOf((await post("/backend/event", event)).json(), "id"));
-  await becomes(`${JSON.stringify(ids)}.filter((id) => !heard.has(id))`, []);
+  await becomes(`${JSON.stringify(ids)}.filter((id) => !received.has(id))`, []);
   await browser.click(".nav a[data-page=apps]");
   await browser.waitForUrl(/\/console\/apps$/);
 });
 
-test("a stream that falls silent is taken up again", async () => {
+test("a stream that falls silent is opened again", async () => {
   await browser.execute(`
     window.times = 0;
     const [wait, every40s] = [setTimeout, 40_000];
@@ -271,14 +271,14 @@ test("a stream that falls silent is taken up again", async () => {
   await heading("Apps");
 });
 
-test("what is no page is none", async () => {
+test("a path that is the name of a JavaScript property is no page", async () => {
   for (const page of ["constructor", "toString", "__proto__"]) {
     await browser.goto(`${server.url}/console/${page}`);
     await heading("Nothing here");
   }
 });
 
-test("where browsers give no cryptography the page says so", async () => {
+test("a page outside a secure context says that it needs https", async () => {
   const { identifier } = await browser.devtools("Page.addScriptToEvaluateOnNewDocument", {
     source: "Object.defineProperty(window, 'isSecureContext', { value: false })",
   }) as { identifier: string };
@@ -288,7 +288,7 @@ test("where browsers give no cryptography the page says so", async () => {
   await browser.devtools("Page.removeScriptToEvaluateOnNewDocument", { identifier });
 });
 
-test("what comes back of a sign-in that this window has not begun is not taken", async () => {
+test("a response to a sign-in that this window did not begin is ignored", async () => {
   const kept = { state: "its own", verifier: "v", address: "/console/keys" };
   const text = JSON.stringify(JSON.stringify(kept));
   await browser.execute(`sessionStorage.setItem("console", ${text})`);
@@ -297,7 +297,7 @@ test("what comes back of a sign-in that this window has not begun is not taken",
   await heading("Apps");
 });
 
-test("who was signed out signs in again, and is where they were", async () => {
+test("a user who was signed out signs in again and returns to the same page", async () => {
   expected = /401|400/;
   await browser.goto(`${server.url}/console/explorer/listUsers?q=list`);
   await heading("API explorer");

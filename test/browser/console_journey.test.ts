@@ -22,7 +22,7 @@ after(async () => {
 
 const printed = () => /with password (\S+)/.exec(server.stderr())?.[1] ?? "";
 
-/** Clicks what bears these words, as a person finds it. */
+/** Clicks the control with these words, as a person finds it. */
 async function click(words: string): Promise<void> {
   clicks++;
   await browser.click("button, a.btn", words);
@@ -36,7 +36,7 @@ async function fill(css: string, text: string): Promise<void> {
 const attemptsAre = (...wanted: readonly string[]) =>
   browser.until(`${ATTEMPTS}.join() === ${JSON.stringify(wanted.join())}`);
 
-test("nine clicks and two fields lead from the first start to a replay", async () => {
+test("nine clicks and two fields lead from the first start to a resent delivery", async () => {
   await browser.goto(`${server.url}/console`);
   await fill("#password", printed());
   await click("Sign in");
@@ -58,14 +58,14 @@ test("nine clicks and two fields lead from the first start to a replay", async (
   await click("Dispatch hello.sent");
   await attemptsAre("bad", "", "ok"); // the resend is due
   await click("200");
-  await attemptsAre("bad", "ok", "ok"); // and came, while the page watched
+  await attemptsAre("bad", "ok", "ok"); // it came while the page was open
   await click("Send again");
   await attemptsAre("bad", "ok", "ok", "ok");
   assert.deepEqual({ clicks, fields }, { clicks: 9, fields: 2 });
   assert.deepEqual(await browser.consoleErrors(), []);
 });
 
-test("the own password counts from now on, and the printed one does not", async () => {
+test("the new password is valid from now on, and the printed one is not", async () => {
   const login = (password: string) => fetch(`${server.url}/consumer/login`, {
     method: "POST",
     headers: { "content-type": "application/json" },

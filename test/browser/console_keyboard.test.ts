@@ -12,7 +12,7 @@ const DO_IT = "dialog .df .primary";
 let stage: Stage;
 let browser: Browser;
 let post: (path: string, body: object) => Promise<unknown>;
-/** Failed loads, which are what a test is about. */
+/** The failed loads that a test expects. */
 let expected: RegExp | undefined;
 
 before(async () => {
@@ -57,7 +57,7 @@ async function enter(css: string): Promise<void> {
   await browser.press(ENTER);
 }
 const read = (expression: string) => browser.execute(`return ${expression}`);
-/** Waits until the focus is at what a selector finds, after whatever was to come. */
+/** Waits until the focus is at what a selector finds. */
 async function focusIsAt(css: string): Promise<void> {
   await until(() => read(`document.activeElement.matches(${JSON.stringify(css)})`), async () =>
     `the focus is at ${await read("document.activeElement.outerHTML.slice(0, 200)")}`);
@@ -67,7 +67,7 @@ const resize = (width: number, height: number) =>
     width, height, deviceScaleFactor: 1, mobile: false,
   });
 
-test("the button that brings more rows leads to the first of them", async () => {
+test("a button that adds rows moves the focus to the first of them", async () => {
   await open("users");
   await enter(".foot .btn");
   await focusIsAt("tr:nth-child(26) a.main");
@@ -78,7 +78,7 @@ test("the button that brings more rows leads to the first of them", async () => 
   await focusIsAt("tbody tr:first-child a.main");
 });
 
-test("who has asked is at the same button, though its list was made anew meanwhile", async () => {
+test("after a dialog the focus is at its button again, even in a list made anew", async () => {
   await open("cronjobs");
   for (const key of [ESCAPE, ENTER]) {
     await enter("tr:nth-child(3) .btn");
@@ -93,7 +93,7 @@ test("who has asked is at the same button, though its list was made anew meanwhi
   }
 });
 
-test("a delivery that is sent again leaves the focus beside its list", async () => {
+test("sending a delivery again leaves the focus in its panel", async () => {
   await open("deliveries?status=delivered");
   await browser.click("a.main");
   await enter("[data-key=r]");
@@ -103,7 +103,7 @@ test("a delivery that is sent again leaves the focus beside its list", async () 
   await focusIsAt(".insp *");
 });
 
-test("a call that is sent, and a notice that is closed, leave the focus on the page", async () => {
+test("sending a call and closing a notice leave the focus on the page", async () => {
   await open("explorer/getHealth");
   await enter(".acts .primary");
   await browser.until("document.querySelector('.trio .st')");
@@ -116,7 +116,7 @@ test("a call that is sent, and a notice that is closed, leave the focus on the p
   await focusIsAt("h1");
 });
 
-test("a refused question is at what is wrong, and going back takes it away", async () => {
+test("a dialog that is refused focuses the invalid field, and going back closes it", async () => {
   expected = /status of 400/;
   await open("apps");
   await browser.click(".nav [data-page=users]");
@@ -130,10 +130,10 @@ test("a refused question is at what is wrong, and going back takes it away", asy
   await browser.until("/apps$/.test(location) && !document.querySelector('dialog')");
 });
 
-test("a key pressed twice leaves a secret there; that it is copied is said beside it", async () => {
+test("pressing Enter twice keeps a new secret open, and says whether it was copied", async () => {
   await stage.addApp("shop", { name: "\u200b\u00ad" });
   await open("apps");
-  assert.equal(await browser.text("a.main"), "?"); // one can see, and find
+  assert.equal(await browser.text("a.main"), "?"); // visible, so that it can be found
   await browser.click("a.main");
   await browser.until("document.querySelector('[data-key^=\"New secret\"]')");
   await enter("[data-key^='New secret']");
@@ -148,10 +148,10 @@ test("a key pressed twice leaves a secret there; that it is copied is said besid
   }
   await browser.press(ESCAPE);
   await browser.until("!document.querySelector('dialog')");
-  await browser.until("document.querySelector('.msg b')?.ariaLive === 'off'"); // it counts down
+  await browser.until("document.querySelector('.msg b')?.ariaLive === 'off'"); // not announced
 });
 
-test("a page is seen from its top, and in the history once", async () => {
+test("a new page is shown from its top and is in the history once", async () => {
   await resize(1280, 300);
   await open("subscriptions");
   await browser.execute("scrollTo(0, 999); document.querySelector('a.main').focus()");
@@ -165,7 +165,7 @@ test("a page is seen from its top, and in the history once", async () => {
   await resize(1280, 800);
 });
 
-test("what is wrong is said once, and muting it leaves the focus on the page", async () => {
+test("a problem is announced once, and muting it leaves the focus on the page", async () => {
   await open("");
   await browser.find(".msg .quiet");
   await browser.execute("window.said = 0; new MutationObserver((all) => said += all.length)" +
@@ -182,7 +182,7 @@ test("what is wrong is said once, and muting it leaves the focus on the page", a
   await focusIsAt("h1");
 });
 
-test("the mark of what has the focus is not cut off", async () => {
+test("the outline of the focused element is not cut off", async () => {
   const [tab, right] = ["\uE004", "\uE014"];
   const places = [["", "a.kpi", tab], ["explorer", ".tabs button", right]] as const;
   for (const [page, css, key] of places) {
@@ -196,7 +196,7 @@ test("the mark of what has the focus is not cut off", async () => {
   const tabs = "[...document.querySelectorAll('.tabs button')]";
   assert.equal(await read(`${tabs}.filter(({ tabIndex }) => tabIndex === 0).length`), 1);
   assert.equal(await read("document.activeElement.ariaSelected"), "true");
-  await open("explorer/addUser"); // upwards nothing is below the field that stays in its place
+  await open("explorer/addUser"); // upwards nothing is hidden by the search field
   await browser.execute("const all = [...document.querySelectorAll('.ops details[open] li a')];" +
     "document.querySelector('.ops').scrollTop = 9999; all.at(-1).focus({ preventScroll: true })");
   for (let times = 12; times > 0; times--) {
@@ -207,7 +207,7 @@ test("the mark of what has the focus is not cut off", async () => {
   }
 });
 
-test("at 320 px lists say all that no other page does, and calls are not cut off", async () => {
+test("at 320 px lists show what no other page shows, and calls are not cut off", async () => {
   await resize(320, 640);
   const wanted = { cronjobs: /Last run[^]*Next run/, keys: /Alg ES256[^]*Published until/,
     audit: /From 127\.0\.0\.1/ };
@@ -233,7 +233,7 @@ test("at 320 px lists say all that no other page does, and calls are not cut off
   await resize(1280, 800);
 });
 
-test("on a phone what is pressed is 44 px tall", async () => {
+test("on a phone controls are at least 44 px tall", async () => {
   await resize(360, 740);
   const small = "[...document.querySelectorAll('main :is(.btn, .seg a, .seg button, [role=tab], " +
     "summary)')].filter((each) => each.checkVisibility() && each.offsetHeight < 44)" +
@@ -253,7 +253,7 @@ test("on a phone what is pressed is 44 px tall", async () => {
   await resize(1280, 800);
 });
 
-test("what is long takes three lines of a list, and words are not broken beside it", async () => {
+test("a long text takes three lines of a list, and words beside it are not broken", async () => {
   await open("deliveries");
   await browser.execute("document.querySelector('td a.main').textContent = 'x/'.repeat(900)");
   assert.ok(Number(await read("document.querySelector('td a.main').offsetHeight")) < 80);
@@ -270,7 +270,7 @@ test("what is long takes three lines of a list, and words are not broken beside 
   await browser.press(ESCAPE);
 });
 
-test("in forced colours the names of series keep their marks", async () => {
+test("in forced colours the legend of a chart keeps its marks", async () => {
   await open("");
   const features = [{ name: "forced-colors", value: "active" }];
   await browser.devtools("Emulation.setEmulatedMedia", { features });
@@ -278,7 +278,7 @@ test("in forced colours the names of series keep their marks", async () => {
   assert.equal(await read(`${mark}.forcedColorAdjust`), "none");
 });
 
-test("on paper nothing is printed over a page", async () => {
+test("no element with a fixed position is printed over a page", async () => {
   await resize(794, 1123);
   await open("users");
   await browser.devtools("Emulation.setEmulatedMedia", { media: "print" });

@@ -19,7 +19,7 @@ before(async () => {
 });
 after(() => Promise.all([browser?.close(), stage?.close()]));
 
-/** Answers calls of a path as a proxy does that does not reach the server, or keeps from it. */
+/** Responds to calls of a path as a proxy does that cannot reach the server, or refuses. */
 const proxy = (path: string, status: number) =>
   `{ const send = fetch; window.fetch = (to, init) => String(to).includes("${path}")
     ? Promise.resolve(new Response("<h1>nginx</h1>", { status: ${status},
@@ -36,19 +36,19 @@ async function openWith(source: string, path: string): Promise<void> {
   await browser.devtools("Page.removeScriptToEvaluateOnNewDocument", { identifier });
 }
 
-test("a server that its proxy does not reach is one that does not answer", async () => {
+test("a server that its proxy cannot reach is reported as not answering", async () => {
   await browser.execute(proxy("/backend/app", 502));
   await browser.click(".nav [data-page=apps]");
   await shows(/The server does not answer\.[^]*Load again$/);
 });
 
-test("what a proxy refuses by itself has no request that could be found in the log", async () => {
+test("an error of a proxy is shown with its status and without a request id", async () => {
   await browser.execute(proxy("/backend/grant", 413));
   await browser.click(".nav [data-page=grants]");
   await shows(/Status 413$/);
 });
 
-test("where the server does not answer, a sign-in does not speak of scopes", async () => {
+test("a sign-in while the server does not answer does not blame a missing scope", async () => {
   await openWith(proxy("/authorization/whoami", 504), "/console/users");
   await shows(/^This does not open\s+The server does not answer\.[^]*Load again$/);
   await browser.click("main button");
@@ -56,7 +56,7 @@ test("where the server does not answer, a sign-in does not speak of scopes", asy
   assert.equal(await browser.text("h1"), "Users");
 });
 
-test("a page that a proxy answers with is not taken for what was asked to be done", async () => {
+test("a page that a proxy returns does not count as the success of an action", async () => {
   await browser.goto(`${stage.server.url}/console/users`);
   await browser.click("tbody tr:first-child a.main");
   await browser.find(".actions .btn");
@@ -67,7 +67,7 @@ test("a page that a proxy answers with is not taken for what was asked to be don
   assert.match(await browser.text("dialog .msg"), /^The server does not answer\./);
 });
 
-test("a question that comes late is not asked on the page where one has gone", async () => {
+test("a dialog whose data comes late does not open on another page", async () => {
   await browser.goto(`${stage.server.url}/console/users`);
   await browser.click("tbody tr:first-child a.main");
   for (const label of ["Disable…", "Edit…"]) {
@@ -88,13 +88,13 @@ test("a question that comes late is not asked on the page where one has gone", a
   }
 });
 
-/** Timers run so many times as fast. */
+/** Makes timers run 20 times as fast. */
 const FASTER = `for (const timer of ["setTimeout", "setInterval"]) {
   const begin = window[timer];
   window[timer] = (act, ms) => begin(act, ms / 20);
 }`;
 
-test("a list that looks for changes goes on after a look that failed", async () => {
+test("a list that polls for changes goes on after a failed poll", async () => {
   await openWith(FASTER, "/console/audit");
   await browser.find("main .list-of");
   await browser.execute(`const send = fetch;
@@ -104,7 +104,7 @@ test("a list that looks for changes goes on after a look that failed", async () 
   await browser.until("failed > 2");
 });
 
-test("on a slow network a page asks again once it has been answered", async () => {
+test("on a slow network a page polls again only after a response", async () => {
   await openWith(FASTER, "/console/start");
   await browser.find("main:not([aria-busy]) .check");
   await browser.execute(`const send = fetch;
@@ -118,7 +118,7 @@ test("on a slow network a page asks again once it has been answered", async () =
   await browser.until("held.length === 2");
 });
 
-test("a browser that keeps cookies from the site is told to allow them", async () => {
+test("a page in a browser that blocks its cookies asks the user to allow them", async () => {
   const denied = "{ get() { throw new DOMException('Access is denied.', 'SecurityError'); } }";
   await openWith(`Object.defineProperty(window, "sessionStorage", ${denied})`, "/console/users");
   await shows(/^This does not open\s+This page needs cookies: allow them for this site\.$/);

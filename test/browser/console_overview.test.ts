@@ -17,7 +17,7 @@ before(async () => {
     env: {
       GATEPOST_ENDPOINTS: ENDPOINTS,
       GATEPOST_CALLBACK_ALLOW: "127.0.0.0/8",
-      // Long enough for a page to be seen, and told to answer otherwise, before a resend.
+      // Long enough to look at a page and choose another response before a resend.
       GATEPOST_RESEND_DELAYS: "4s,30s",
     },
   });
@@ -33,7 +33,7 @@ after(async () => {
   await browser?.close();
   await stage?.close();
 });
-// CSP violations, exceptions and failed loads all speak there.
+// CSP violations, exceptions and failed loads are all logged there.
 afterEach(async () => assert.deepEqual(await browser.consoleErrors(), []));
 
 async function signIn(
@@ -62,7 +62,7 @@ const says = (css: string, words: string) =>
   browser.until(`document.querySelector(${JSON.stringify(css)})?.textContent
     .includes(${JSON.stringify(words)})`);
 
-test("seven clicks after signing in it has come, failed, been resent and replayed", async () => {
+test("seven clicks after sign-in a callback has come, failed and been sent again", async () => {
   let clicks = 0;
   const click = (css: string) => {
     clicks++;
@@ -92,7 +92,7 @@ test("seven clicks after signing in it has come, failed, been resent and replaye
   assert.deepEqual(bodies, Array(4).fill('{"hello":"world"}'));
 });
 
-test("the overview has what fails first, what was counted, and what happens now", async () => {
+test("the overview has problems first, then counts, and what happens now", async () => {
   stage.appSite.answer("/down", 503);
   const endpoint = `${stage.appSite.url}/down`;
   await post("/consumer/subscription", { event: "stock.low", endpoint });
@@ -130,10 +130,10 @@ test("the overview has what fails first, what was counted, and what happens now"
   await browser.click(".grid tbody a.main");
   await browser.waitForUrl(/\/console\/subscriptions\/s\w+$/);
   await browser.goto(`${stage.server.url}/console/start`);
-  await browser.find("#dispatch"); // of the receiver, though another has subscribed since
+  await browser.find("#dispatch"); // for the receiver, though there is a later subscription
 });
 
-test("a declared event begins with its example, another with what there is", async () => {
+test("the dispatch dialog fills in the example of a declared event, and of no other", async () => {
   await signIn("ines");
   await browser.goto(`${stage.server.url}/console/events`);
   await browser.clickButton("Dispatch…", "main");
@@ -149,7 +149,7 @@ test("a declared event begins with its example, another with what there is", asy
   assert.equal(await choose("never.declared"), "5");
 });
 
-test("a figure says how it has changed, and nothing where it has not", async () => {
+test("a figure shows how it has changed, and nothing if it has not", async () => {
   const at = (minutes: number) => new Date(Date.now() - minutes * 60_000).toISOString();
   const counted = {
     bounds_ms: [10, 100],
@@ -171,7 +171,7 @@ test("a figure says how it has changed, and nothing where it has not", async () 
     return import(document.body.dataset.assets + "figures.js")
       .then(({ listSteps }) => listSteps({}, 0, 9e7))
       .then((steps) => [steps.length, steps[1000].at]).finally(() => window.fetch = send)`);
-  // The second part begins behind the first.
+  // The second page begins after the first.
   assert.deepEqual(parts, [1001, new Date(999 * 60_000 + 1).toISOString()]);
   await browser.execute("const [counted] = arguments; const send = fetch; window.fetch = " +
     "(to, init) => to.includes('/backend/series') " +
@@ -183,13 +183,13 @@ test("a figure says how it has changed, and nothing where it has not", async () 
   await says(".w4 .card:last-child header", "Oldest delivery duemean up to 46 d 7 h");
   const lefts = await browser.execute(`return [".p", ".x"].map((part) => document
     .querySelector(".w4 .card:last-child " + part).getBoundingClientRect().left)`) as number[];
-  assert.equal(lefts[0], lefts[1], "an axis begins where its shapes do");
+  assert.equal(lefts[0], lefts[1], "an axis begins where its shapes begin");
   const tops = await browser.execute(`
     return [...document.querySelectorAll(".plot path")].map((shape) => shape.getBBox().y)`);
   assert.ok(Array.isArray(tops) && tops.every((y) => y >= 0), "no shape is above its axis");
 });
 
-test("how much waits is said of a server that is not ready, too", async () => {
+test("the number of waiting deliveries is shown even if the server is not ready", async () => {
   await signIn("ines");
   await browser.find(".kpis");
   await browser.execute(`{ const send = fetch; window.fetch = async (to, init) =>
@@ -201,7 +201,7 @@ test("how much waits is said of a server that is not ready, too", async () => {
   await browser.until(`/^Waiting\\d/.test(${waiting})`);
 });
 
-test("on a phone no mark of a chart is beside the window", async () => {
+test("on a phone the mark of a chart stays inside the window", async () => {
   await signIn("rolf", 360);
   await browser.execute(`
     const { fetch } = window;
@@ -215,7 +215,7 @@ test("on a phone no mark of a chart is beside the window", async () => {
   assert.equal(await browser.execute("return document.documentElement.scrollWidth"), 360);
 });
 
-test("with text of twice the size nothing of a page is beside a phone's window", async () => {
+test("with text of twice the size each page fits a phone's width", async () => {
   await signIn("ines", 360, [], 32);
   const pages = ["console", "console/start", "console/apps?do=first", "console/explorer/addUser",
     "console/keys", "console/deliveries", "console/subscriptions", "account", "account/webhooks"];
@@ -227,11 +227,11 @@ test("with text of twice the size nothing of a page is beside a phone's window",
     assert.equal(width, 360, page);
   }
   await browser.goto(`${stage.server.url}/console`);
-  await browser.click(".tabs-bottom button"); // which is scrolled to
+  await browser.click(".tabs-bottom button"); // it is scrolled to
   await browser.find(".side:popover-open a");
 });
 
-test("the tail stands still while it is held, and where motion is not wanted", async () => {
+test("with reduced motion the latest deliveries stand still until they are resumed", async () => {
   await signIn("ines", 320, [{ name: "prefers-reduced-motion", value: "reduce" }]);
   await browser.find(".overview");
   const rows = "document.querySelectorAll('.overview > section tbody tr').length";
@@ -246,7 +246,7 @@ test("the tail stands still while it is held, and where motion is not wanted", a
   await browser.until(`${rows} === ${before + 1}`);
 });
 
-test("whoever may only read has no button that changes anything", async () => {
+test("a user with scope backend:read has no button that changes anything", async () => {
   await signIn("rolf", 320);
   await browser.find(".kpis");
   assert.equal(await browser.count(".msg .quiet"), 0);
@@ -257,7 +257,7 @@ test("whoever may only read has no button that changes anything", async () => {
   assert.equal(await browser.execute("return document.documentElement.scrollWidth"), 320);
 });
 
-test("by a machine whose clock is wrong all is shown as by the server's", async () => {
+test("on a machine whose clock is wrong all times are those of the server", async () => {
   const endpoint = `${stage.appSite.url}/late`;
   stage.appSite.answer("/late", 503);
   await signIn("ines");

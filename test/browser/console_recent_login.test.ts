@@ -13,7 +13,7 @@ let stage: Stage;
 let browser: Browser;
 let password = "";
 let token = "";
-/** Failed loads, which are what a test is about. */
+/** The failed loads that a test expects. */
 let expected: RegExp | undefined;
 
 before(async () => {
@@ -50,7 +50,7 @@ async function signIn(path: string): Promise<void> {
 }
 const press = (label: string, root?: string) => browser.clickButton(label, root);
 const waitFor = (what: string, holds: () => Promise<unknown>) => until(holds, () => what);
-/** How many windows of the console can act. */
+/** How many active grants the console has: one for each window. */
 async function countGrants(): Promise<number> {
   const { items } = await call("GET", "/backend/grant?app=console");
   return items.filter(({ status }: { status: string }) => status === "active").length;
@@ -58,7 +58,7 @@ async function countGrants(): Promise<number> {
 const untilGrants = (count: number) =>
   waitFor(`${count} grants`, async () => await countGrants() === count);
 
-test("each window has one grant, and gives it back when it leaves", async () => {
+test("each window has one grant, and revokes it when it leaves the console", async () => {
   await signIn("/console/users");
   await untilGrants(1);
   await browser.goto(`${stage.server.url}/console/keys`);
@@ -75,7 +75,7 @@ test("each window has one grant, and gives it back when it leaves", async () => 
   await untilGrants(0);
 });
 
-test("a window that comes back signs in anew, unseen", async () => {
+test("a window that comes back signs in again without asking", async () => {
   await browser.goto(`${stage.server.url}/console/users`);
   await browser.find(READY);
   for (let times = 0; times < 2; times++) {
@@ -86,7 +86,7 @@ test("a window that comes back signs in anew, unseen", async () => {
     await untilGrants(1);
     await browser.find(READY);
   }
-  // As the cache of pages does it, which a browser that is driven may not have.
+  // As the back/forward cache does it, which an automated browser may not have.
   await browser.execute(`
     dispatchEvent(new PageTransitionEvent("pagehide", { persisted: true }));
     dispatchEvent(new PageTransitionEvent("pageshow", { persisted: true }));`);
@@ -97,7 +97,7 @@ test("a window that comes back signs in anew, unseen", async () => {
   await browser.find("dialog #field-username");
 });
 
-test("what is grave waits for the password, and is asked once more after it", async () => {
+test("a delete asks for the password after 16 minutes, and then to confirm again", async () => {
   expected = /status of 401/;
   await stage.addUser("anna", ["consumer"]);
   const [{ id }] = (await call("GET", "/backend/user?q=anna")).items;
@@ -107,7 +107,7 @@ test("what is grave waits for the password, and is asked once more after it", as
   await press("Delete…", "main");
   await browser.type("[name=typed]", "anna");
   await press("Delete");
-  await waitFor("why not", async () =>
+  await waitFor("the reason", async () =>
     (await browser.text("dialog .msg")).startsWith("Type your password again to "));
   assert.equal((await call("GET", `/backend/user/${id}`)).id, id);
   await press("Sign in again");
@@ -118,15 +118,15 @@ test("what is grave waits for the password, and is asked once more after it", as
   await browser.click("form [type=submit]");
   await browser.waitForUrl(new RegExp(`/console/users/${id}$`));
   await waitFor("the question", async () => await browser.text("dialog h2") === "Delete anna?");
-  assert.equal((await call("GET", `/backend/user/${id}`)).id, id, "nothing is done by itself");
+  assert.equal((await call("GET", `/backend/user/${id}`)).id, id, "nothing is deleted by itself");
   await browser.type("[name=typed]", "anna");
   await press("Delete");
   const isGone = async () => (await browser.text("main")).includes("Nothing has this id");
-  await waitFor("its end", isGone);
+  await waitFor("the end of its page", isGone);
   await clock.set(0);
 });
 
-test("what is there again is what was typed, and of the same thing alone", async () => {
+test("a form that is opened again has what was typed, for the same app alone", async () => {
   await signIn("/console/users");
   const add = (name: string) => call("POST", "/backend/app", {
     name: "Shop", url: `https://${name}.example`,
@@ -149,16 +149,16 @@ test("what is there again is what was typed, and of the same thing alone", async
   assert.deepEqual(await read(), ["Shop", "https://other.example"]);
 });
 
-test("what was typed is there again after a sign-in that came between, but no secret", async () => {
+test("after a sign-in that interrupts a form it has what was typed, but no password", async () => {
   await signIn("/console/users");
-  // What a page stores as it leaves is lost where another process has the next one (Firefox).
+  // In Firefox what a page stores as it leaves is lost if the next one has another process.
   await browser.execute(
     "addEventListener('pagehide', (event) => event.stopImmediatePropagation())");
   await press("Add user…", "main");
   await browser.type("#field-username", "berta");
   await browser.type("#field-password", "a long password");
   await browser.type("#field-scopes", "consumer orders");
-  // Another window ends all that this one has.
+  // Another window revokes the grant of this one.
   const { sendJson } = createClient(stage.server.url);
   const headers = { authorization: `Bearer ${token}` };
   assert.equal((await sendJson("DELETE", "/consumer/token", undefined, headers)).status, 204);
@@ -182,9 +182,9 @@ test("what was typed is there again after a sign-in that came between, but no se
   assert.equal(await browser.execute("return document.activeElement.value"), "");
 });
 
-test("the bar of one's webhooks leads to the console, and out", async () => {
+test("the bar of the webhooks page leads to the console, and signs out", async () => {
   await signIn("/account/webhooks");
-  await waitFor("the way to the console", async () =>
+  await waitFor("the link to the console", async () =>
     (await browser.text(".bar nav")).includes("Console"));
   const places = "return [...document.querySelectorAll('.bar a')].map((each) => each.offsetLeft)";
   const before = await browser.execute(places);
@@ -201,13 +201,13 @@ test("the bar of one's webhooks leads to the console, and out", async () => {
   await browser.find("#password");
 });
 
-test("who may not open the console is shown no way to it", async () => {
+test("a user who may not open the console sees no link to it", async () => {
   const login = { username: "reader", password: await stage.addUser("reader", ["consumer"]) };
   await browser.type("#username", login.username);
   await browser.type("#password", login.password);
   await browser.click("form [type=submit]");
   await browser.find(READY);
   await waitFor("the bar", async () => (await browser.text(".bar")).includes("Sign out"));
-  await waitFor("all of it", async () => await browser.count("[aria-busy]") === 0);
+  await waitFor("the whole page", async () => await browser.count("[aria-busy]") === 0);
   assert.doesNotMatch(await browser.text(".bar"), /Console/);
 });

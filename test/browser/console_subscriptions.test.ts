@@ -28,7 +28,7 @@ after(async () => {
   await stage?.stop();
 });
 beforeEach(() => browser.devtools("Network.clearBrowserCookies", {}));
-// CSP violations and failed loads speak there.
+// CSP violations and failed loads are logged there.
 afterEach(async () => assert.deepEqual(await browser.consoleErrors(), []));
 
 async function signIn(username: string, path: string): Promise<void> {
@@ -42,7 +42,7 @@ async function signIn(username: string, path: string): Promise<void> {
 const shows = (css: string, pattern: RegExp) =>
   until(async () => pattern.test(await browser.text(css)), () => `${css} shows no ${pattern}`);
 
-/** Presses a button by what it says; in a window where one is open. */
+/** Presses the button with these words, in a dialog if one is open. */
 async function press(words: string): Promise<void> {
   const script = `const inside = [...document.querySelectorAll("main, dialog")].at(-1);
     const found = [...inside.querySelectorAll("button:enabled")]
@@ -51,7 +51,7 @@ async function press(words: string): Promise<void> {
   await until(async () => await browser.execute(script, words) === true, () => `no ${words}`);
 }
 
-test("a person subscribes, and the code shown verifies a test that is seen to arrive", async () => {
+test("a user subscribes, and the code that is shown verifies a test callback", async () => {
   await signIn(marta.username, "/account/webhooks?q=placed");
   await shows(".list", /order\.created\s+An order was placed\s+\{ item \}/);
   await press("Subscribe");
@@ -67,7 +67,7 @@ test("a person subscribes, and the code shown verifies a test that is seen to ar
     text.selectNodeContents(document.querySelector("dialog .code pre"));
     const button = document.querySelector("dialog .code .btn");
     return button.getBoundingClientRect().bottom > text.getBoundingClientRect().top + 4`);
-  assert.equal(isCovered, false); // by the button that copies it
+  assert.equal(isCovered, false); // by its copy button
   const secret = await browser.text("dialog .code pre");
   const source = await browser.text("h3 + .code pre");
   await press("I have saved it");
@@ -88,11 +88,11 @@ test("a person subscribes, and the code shown verifies a test that is seen to ar
   assert.notEqual(await browser.text("dialog .code pre"), secret);
 });
 
-test("what failed is seen, sent again one by one, paused and deleted by its owner", async () => {
+test("an owner sends a failed delivery again, pauses, resumes and deletes a webhook", async () => {
   const { id, path } = await stage.subscribe(token, "tea.cold", 503);
   await stage.dispatch("tea.cold", {});
   await signIn(marta.username, `/account/webhooks/${id}?delivery=d0gone`);
-  await shows(".later .msg", /Request \w{24}/); // the rest is there all the same
+  await shows(".later .msg", /Request \w{24}/); // the rest of the page is shown all the same
   assert.match(String(await browser.consoleErrors()), /^[^,]* status of 404 [^,]*$/);
   await shows(ROW, /503, failed/);
   await browser.click(`${ROW} a`);
@@ -106,7 +106,7 @@ test("what failed is seen, sent again one by one, paused and deleted by its owne
   await press("Pause…");
   await browser.find("#field");
   await browser.execute("document.querySelector('#field').focus()");
-  await browser.press("013120991200PM"); // the year ends by itself
+  await browser.press("013120991200PM"); // the year field takes four digits
   await press("Pause");
   await shows(".head", /Paused until 31 Jan 2099, 12:00/);
   await stage.dispatch("tea.cold", {});
@@ -126,7 +126,7 @@ test("what failed is seen, sent again one by one, paused and deleted by its owne
   assert.deepEqual(readItems(left), []);
 });
 
-test("an operator sees live what fails, and moves it; a reader changes nothing", async () => {
+test("an operator sees failures live and changes the endpoint; a reader cannot", async () => {
   const { id } = await stage.subscribe(token, "milk.sour", 500);
   await stage.dispatch("milk.sour", {});
   await signIn("admin", "/console/subscriptions?sort=worst");
@@ -144,7 +144,7 @@ test("an operator sees live what fails, and moves it; a reader changes nothing",
   await shows(".live", /Live/);
   await stage.dispatch("milk.sour", {});
   await press("1 new");
-  await shows(ROW, /500, failed/); // it was waiting, and changes in its place
+  await shows(ROW, /500, failed/); // it was waiting, and changes in place
   await shows(ROW, /●●(?!○)/); // both attempts that a delivery has here
   await browser.press("p");
   await press("Pause");
@@ -165,7 +165,7 @@ test("an operator sees live what fails, and moves it; a reader changes nothing",
   await browser.waitForUrl(/\?status=paused$/);
 });
 
-test("an old delivery that is sent again is not one of the new", async () => {
+test("an old delivery that is sent again is not counted as new", async () => {
   const { id, path } = await stage.subscribe(token, "jam.made", 200);
   for (let count = 0; count < 11; count++) await stage.dispatch("jam.made", { count });
   await stage.receiver.waitFor(11, 5_000, path);
@@ -182,7 +182,7 @@ test("an old delivery that is sent again is not one of the new", async () => {
   assert.equal(await browser.attribute(ROW, "data-id"), (await idsNow())[0]);
 });
 
-test("the page of a subscription that is deleted meanwhile says so", async () => {
+test("the page of a subscription says so when the subscription is deleted", async () => {
   const { id } = await stage.subscribe(token, "bread.old", 200);
   await signIn("admin", "/console/subscriptions?event=bread.old");
   await browser.execute("const begin = setTimeout; " +
@@ -194,7 +194,7 @@ test("the page of a subscription that is deleted meanwhile says so", async () =>
   assert.match(String(await browser.consoleErrors()), /status of 404/);
 });
 
-test("a search is called what it finds; what it leaves empty is said to be filtered", async () => {
+test("a search field says what it finds, and an empty list that it is filtered", async () => {
   await signIn("admin", "/console/subscriptions?event=no.such");
   await shows(".hooks .empty", /^No subscription matches these filters\. Remove one/);
   assert.match(await browser.label("[type=search]"), /^Endpoint begins with/);

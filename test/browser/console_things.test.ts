@@ -24,7 +24,7 @@ after(async () => {
   await browser?.close();
   await stage?.close();
 });
-// CSP violations, failed loads and errors all speak there.
+// CSP violations, failed loads and errors are all logged there.
 afterEach(async () => assert.deepEqual(await browser.consoleErrors(), []));
 
 async function call(method: string, path: string, body?: object) {
@@ -51,7 +51,7 @@ const waitFor = (what: string, holds: () => Promise<unknown>) => until(holds, ()
 const sees = (text: string) =>
   waitFor(text, async () => (await browser.text("main")).includes(text));
 
-test("a user is added, found, changed in what is new alone, disabled and deleted", async () => {
+test("a user is added, edited (changed fields alone are sent), disabled and deleted", async () => {
   await open("users");
   await press("Add user…", "main");
   await browser.type("#field-username", "anna");
@@ -93,7 +93,7 @@ test("a user is added, found, changed in what is new alone, disabled and deleted
   assert.deepEqual((await call("GET", "/backend/user?q=anna")).items, []);
 });
 
-test("the fields of a form are named as people write them", async () => {
+test("the labels of a form are words as people write them", async () => {
   await open("apps");
   await press("Add app…", "main");
   const label = (name: string) => browser.text(`label[for="field-${name}"]`);
@@ -102,7 +102,7 @@ test("the fields of a form are named as people write them", async () => {
   assert.match(await label("jwks"), /^JWKS/);
 });
 
-test("a filter takes an address, an id and a space; a refused one can be mended", async () => {
+test("a filter accepts an address, an id and a space; a refused one can be removed", async () => {
   const filter = async (page: string, text: string, address: RegExp) => {
     await open(page);
     await browser.type("[name=filter]", text);
@@ -119,19 +119,19 @@ test("a filter takes an address, an id and a space; a refused one can be mended"
   assert.match(String(await browser.consoleErrors()), /status=bogus.*400/);
 });
 
-test("what is no id is of nothing", async () => {
+test("a page with an invalid id says that nothing has this id", async () => {
   await open("users/anna");
   assert.match(await browser.text("main"), /^Nothing has this id\n/);
   assert.match(String(await browser.consoleErrors()), /400/);
 });
 
-test("a state is shown of who is called like it", async () => {
+test("the status of a user is shown even if the user's name is active", async () => {
   const user = { username: "active", password: "long enough" };
   await open(`users/${(await call("POST", "/backend/user", user)).id}`);
   assert.match(await browser.text(".facts"), /^Status$/m);
 });
 
-test("an app's name is text; a new secret is shown once, the old one counted down", async () => {
+test("an app's name is plain text; a new secret is shown, the old one counts down", async () => {
   const app = await call("POST", "/backend/app", { name: HOSTILE, url: "https://evil.example" });
   await open(`apps/${app.client_id}`);
   assert.equal(await browser.text("main h1"), "<b>Evil</b> eman");
@@ -142,7 +142,7 @@ test("an app's name is text; a new secret is shown once, the old one counted dow
   assert.match(await browser.text("dialog pre"), /^[\w-]{43}$/);
   await press("I have saved it");
   await sees("The old secret is good for 23 h 59 min more.");
-  // Whoever leaves before it is there is shown it all the same.
+  // It is shown even if the dialog was left before it arrived.
   await browser.execute("const send = fetch; window.fetch = async (to, init) => " +
     "{ if (!/secret/.test(to)) return send(to, init); await send(to, init); " +
     "await new Promise((next) => window.next = next); return send(to, init); }");
@@ -154,7 +154,7 @@ test("an app's name is text; a new secret is shown once, the old one counted dow
   assert.match(await browser.text("dialog pre"), /^[\w-]{43}$/);
 });
 
-test("who removes an app types its name as it is seen, however that was encoded", async () => {
+test("to delete an app one types its name as it polls, however it is encoded", async () => {
   const app = { name: "Cafe\u0301\u2003One", url: "https://cafe.example" };
   await open(`apps/${(await call("POST", "/backend/app", app)).client_id}`);
   await press("Delete…", "main");
@@ -165,7 +165,7 @@ test("who removes an app types its name as it is seen, however that was encoded"
   await sees("Nothing has this id");
 });
 
-test("who removes what has a long name sees all that is to be typed", async () => {
+test("the dialog that deletes an app shows all of a long name", async () => {
   const app = { name: "W".repeat(100), url: "https://long.example" };
   await open(`apps/${(await call("POST", "/backend/app", app)).client_id}`);
   await press("Delete…", "main");
@@ -176,7 +176,7 @@ test("who removes what has a long name sees all that is to be typed", async () =
   assert.equal(await browser.execute(cut), 0);
 });
 
-test("the grants of a user are revoked, all of them with their number", async () => {
+test("the grants of a user are revoked all at once, after a dialog with their number", async () => {
   const password = await stage.addUser("berta", ["consumer"]);
   await call("POST", "/consumer/login", { username: "berta", password });
   const [{ id }] = (await call("GET", "/backend/user?q=berta")).items;
@@ -188,7 +188,7 @@ test("the grants of a user are revoked, all of them with their number", async ()
       .test(await browser.text("main")));
   assert.equal(await browser.execute(`return [...document.querySelectorAll(".card")]
     .find((card) => /^Grants/.test(card.textContent)).querySelectorAll("tbody tr").length`), 1);
-  assert.equal(await browser.count("main .down"), 0, "nothing is told as an error");
+  assert.equal(await browser.count("main .down"), 0, "nothing is shown as an error");
   await press("Revoke all…", "main");
   assert.match(await browser.text("dialog .dh"), /berta\?[^]*1 grant\./);
   await press("Revoke all");
@@ -198,7 +198,7 @@ test("the grants of a user are revoked, all of them with their number", async ()
   await waitFor("its page", async () => await browser.text("main h1") === "Grant");
 });
 
-test("the personal tokens of a user are told apart by their names", async () => {
+test("the personal tokens of a user are listed with their names", async () => {
   const password = await stage.addUser("petra", ["consumer"]);
   const login = memberOf(await call("POST", "/consumer/login", { username: "petra", password }),
     "token");
@@ -215,7 +215,7 @@ test("the personal tokens of a user are told apart by their names", async () => 
   }
 });
 
-test("the audit log is filtered by names and by what is left out, and exported", async () => {
+test("the audit log is filtered by actor and by excluded actions, and exported", async () => {
   await open("audit");
   await browser.type("[name=filter]", "actor:operator");
   await browser.press("\uE007");
@@ -223,7 +223,7 @@ test("the audit log is filtered by names and by what is left out, and exported",
   await browser.type("[name=filter]", "-action:grant.");
   await browser.press("\uE007");
   await browser.waitForUrl(/actor=operator&-action=grant\./);
-  await waitFor("what is left", async () =>
+  await waitFor("the filtered list", async () =>
     /^(?!.*(?:grant\.|admin)).*User signed in/s.test(await browser.text("main table")));
   const apps = await browser.execute(
     "return [...document.querySelectorAll('td .sub')].map((each) => each.textContent)");
@@ -234,7 +234,7 @@ test("the audit log is filtered by names and by what is left out, and exported",
   await waitFor("CSV", async () => /^id,time.*"user\.login"/.test(await browser.title()));
 });
 
-test("a key is made and withdrawn, a cronjob run, and what is in force shown", async () => {
+test("an operator rotates and withdraws a key, runs a cronjob and makes a backup", async () => {
   await open("keys");
   await press("Rotate at once…", "main");
   await press("Rotate at once");
@@ -243,13 +243,13 @@ test("a key is made and withdrawn, a cronjob run, and what is in force shown", a
   await press("Withdraw at once…", "main tbody tr:first-child");
   await browser.type("[name=typed]", kid.slice(0, 8));
   await press("Withdraw at once");
-  await waitFor("its end", async () => !(await browser.text("main")).includes(kid));
+  await waitFor("the withdrawal", async () => !(await browser.text("main")).includes(kid));
   await open("cronjobs");
   await press("Run now…", "main tbody tr:nth-child(6)");
   assert.match(await browser.text("dialog .dh"), /Its next scheduled run does not change\.$/);
   await press("Run now");
   const entry = "/backend/audit?action=cronjob.run";
-  await waitFor("its entry", async () => (await call("GET", entry)).items.length === 1);
+  await waitFor("its audit entry", async () => (await call("GET", entry)).items.length === 1);
   await open("settings");
   await sees("GATEPOST_SECRET_KEY: not set");
   await press("Back up now…", "main");
@@ -257,13 +257,13 @@ test("a key is made and withdrawn, a cronjob run, and what is in force shown", a
   assert.match(await browser.text(".toast"), /^Backed up: gatepost-[\da-f-]+\.db, [\d,]+ bytes/);
 });
 
-test("what has come meanwhile is put on top of a list by a button", async () => {
+test("a button adds the new rows at the top of a list", async () => {
   const rows = () => browser.count("main tbody tr");
   const add = (name: string) => call("POST", "/backend/event", { name, data: {} });
   await open("events");
   await sees("No event yet");
   await add("first.sent");
-  await waitFor("it, as the list was empty", async () => await rows() === 1);
+  await waitFor("the row, since the list was empty", async () => await rows() === 1);
   await add("second.sent");
   await add("third.sent");
   await sees("2 new");
@@ -282,12 +282,12 @@ test("what has come meanwhile is put on top of a list by a button", async () => 
   await waitFor("the new key", async () => await rows() === keys + 1);
 });
 
-test("a page that is left before it has come does not go on looking for what is new", async () => {
+test("a page that is left before it has loaded does not poll for changes", async () => {
   await open("users");
   await browser.execute(`
     const begin = setTimeout;
-    window.looks = 0;
-    window.setTimeout = (act, ms) => (looks += ms === 10_000, begin(act, ms));
+    window.polls = 0;
+    window.setTimeout = (act, ms) => (polls += ms === 10_000, begin(act, ms));
   `);
   for (const [page, path] of [["audit", "/backend/audit"], ["keys", "/backend/key"]] as const) {
     await browser.execute(`for (const page of arguments) {
@@ -296,13 +296,13 @@ test("a page that is left before it has come does not go on looking for what is 
     await browser.until(`performance.getEntriesByType("resource")
       .some(({ name, responseEnd }) => name.includes("${path}?") && responseEnd > 0)`);
     await browser.execute("return new Promise((resolve) => setTimeout(resolve, 200))");
-    assert.equal(await browser.execute("return looks"), 0, page);
+    assert.equal(await browser.execute("return polls"), 0, page);
   }
   await browser.click(".side [data-page=keys]");
-  await browser.until("looks === 1"); // that of a page that is there
+  await browser.until("polls === 1"); // by the page that is shown
 });
 
-test("a long scope and a long event's name are broken within their lists", async () => {
+test("a long scope and a long event name are broken to fit into their lists", async () => {
   const scopes = ["s".repeat(64), "consumer"];
   const user = { username: "long", password: "long enough", scopes };
   const id = memberOf(await call("POST", "/backend/user", user), "id");
@@ -321,12 +321,12 @@ test("a long scope and a long event's name are broken within their lists", async
   await resize(1280);
 });
 
-test("who may only read is shown no button that changes anything", async () => {
+test("a user with scope backend:read is shown no button that changes anything", async () => {
   const [{ id }] = (await call("GET", "/backend/user?q=operator")).items;
   await signIn("reviewer", await stage.addUser("reviewer", ["backend:read", "consumer"]));
   for (const path of ["users", `users/${id}`, "keys", "cronjobs", "settings", "audit"]) {
     await open(path);
-    await waitFor("all of it", async () => await browser.count("[aria-busy]") === 0);
-    assert.doesNotMatch(await browser.text("main"), /\w…$/m, path); // names that come are "…"
+    await waitFor("the whole page", async () => await browser.count("[aria-busy]") === 0);
+    assert.doesNotMatch(await browser.text("main"), /\w…$/m, path); // names still to come are "…"
   }
 });

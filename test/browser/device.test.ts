@@ -40,7 +40,7 @@ const send = async (endpoint: string, fields: Readonly<Record<string, string>>) 
   return (await client.postForm(`/authorization/${endpoint}`, form)).json();
 };
 
-/** A device that asks for its codes, and its polls. */
+/** A device that has got its codes, and a function that polls for it. */
 async function newDevice() {
   const device = await send("device", {});
   const poll = async () => {
@@ -60,7 +60,7 @@ async function logIn(): Promise<void> {
   await browser.find("#user_code");
 }
 
-test("a user types the code that a device shows, allows it, and the device gets on", async () => {
+test("a user types a device's code and allows it, and the device gets its token", async () => {
   const { code, poll } = await newDevice();
   await browser.goto(`${stage.server.url}/authorization/verify`);
   assert.match(await browser.text("main"), /to connect a device/);
@@ -82,7 +82,7 @@ test("a user types the code that a device shows, allows it, and the device gets 
   assert.equal(await poll(), "consumer orders");
 });
 
-test("with the keyboard alone, by the complete address; Enter in the code goes on", async () => {
+test("by keyboard alone a user opens the complete address and denies the device", async () => {
   const { address, code, poll } = await newDevice();
   await browser.goto(address);
   await browser.find("#username:focus");
@@ -101,7 +101,7 @@ test("with the keyboard alone, by the complete address; Enter in the code goes o
   assert.deepEqual(await browser.consoleErrors(), []);
 });
 
-test("a code that has been used says so", async () => {
+test("the page says that a code has been used", async () => {
   const { address } = await newDevice();
   await browser.goto(address);
   await logIn();
@@ -113,7 +113,7 @@ test("a code that has been used says so", async () => {
   assert.match(await browser.text("[role=alert]"), /has been used/);
 });
 
-test("another user signs in from the page for the code, which asks for none then", async () => {
+test("another user who signs in from the code page finds the code filled in", async () => {
   const { address, code } = await newDevice();
   await browser.goto(address);
   await logIn();

@@ -19,7 +19,7 @@ after(async () => {
   await server?.stop();
 });
 
-/** The page fits either width; a picture of each, light and dark. */
+/** Checks that the page fits either width; a picture of each, light and dark. */
 async function look(name: string): Promise<void> {
   for (const width of [360, 1280]) {
     for (const scheme of ["light", "dark"]) {
@@ -37,7 +37,7 @@ async function look(name: string): Promise<void> {
   }
 }
 
-test("the first sign-in goes from the printed password to one's own, without script", async () => {
+test("at the first sign-in a user changes the printed password, without script", async () => {
   const printed = /with password (\S+)/.exec(server.stderr())?.[1] ?? "";
   await browser.goto(`${server.url}/authorization/verify`);
   assert.equal(await browser.label(".steps"), "Step 1 of 2");

@@ -41,7 +41,7 @@ const SVG = `<svg xmlns="http://www.w3.org/2000/svg" width="99" height="99">${XM
 const XHTML = `<html xmlns="http://www.w3.org/1999/xhtml"><body>hosted${XML}</body></html>`;
 
 /** The responses that hold the script, by path, as a module's author writes them. */
-const ANSWERS: Readonly<Record<string, string>> = {
+const RESPONSES: Readonly<Record<string, string>> = {
   plain: `{ status: 200, headers: { "Content-Type": "text/HTML; charset=utf-8" }, body: HTML }`,
   response: `new Response(HTML, { headers: { "content-type": "text/html" } })`,
   svg: `new Response(SVG, { headers: { "content-type": "image/svg+xml" } })`,
@@ -59,7 +59,7 @@ before(async () => {
   folder = await mkdtemp(join(tmpdir(), "gatepost-hosted-"));
   const texts = Object.entries({ HTML, SVG, XHTML })
     .map(([name, text]) => `const ${name} = ${JSON.stringify(text)};`);
-  const endpoints = Object.entries(ANSWERS).map(([name, response]) =>
+  const endpoints = Object.entries(RESPONSES).map(([name, response]) =>
     `export const ${name} = { method: "GET", path: "/${name}", public: true,
       handle: () => (${response}) };`
   );
@@ -100,7 +100,7 @@ for (const path of ["plain", "response", "svg", "xhtml", "xml"]) {
   });
 }
 
-test("a script of a page with a policy of its own gets no form to send", async () => {
+test("a script of a page with its own policy gets no form to send", async () => {
   const app = await stage.addApp("own");
   await openHosted("own", app);
   assert.equal(await browser.execute("return window.outcome"), "no form");
@@ -115,7 +115,7 @@ test("a script of a hosted page cannot click in a popup with the consent page", 
   await assertStillAsked(app);
 });
 
-test("a script of a page with a policy of its own has no hold on the account", async () => {
+test("a script of a page with its own policy cannot control the account page", async () => {
   await openOn("own", "/account");
   assert.equal(await browser.execute("return window.outcome"), "no form");
   await browser.click("body");

@@ -72,7 +72,7 @@ async function redeem(app: StageApp, code: string | null): Promise<unknown> {
   return response.json();
 }
 
-test("after a wrong password a user logs in, allows the app, and it gets a good code", async () => {
+test("after a wrong password a user logs in and allows the app, which gets a code", async () => {
   await visit(desk, { state: "a b&c=é", scope: "orders" });
   assert.equal(await browser.title(), `Sign in · ${new URL(stage.server.url).host}`);
   await browser.type("#username", "marta");
@@ -100,7 +100,7 @@ test("after a wrong password a user logs in, allows the app, and it gets a good 
   assert.equal(memberOf(await redeem(desk, query.get("code")), "scope"), "orders");
 });
 
-test("a user who denies goes back with access_denied, and the app gets no code", async () => {
+test("a user who denies is sent back with access_denied, and the app gets no code", async () => {
   const app = await newApp();
   await visit(app, { state: "s1" });
   await logIn("marta");
@@ -112,7 +112,7 @@ test("a user who denies goes back with access_denied, and the app gets no code",
   assert.equal(query.get("code"), null);
 });
 
-test("a consent is remembered for the same scopes, and asked anew for others", async () => {
+test("a consent is remembered for the same scopes, and asked again for more", async () => {
   const app = await newApp({ scopes: ["consumer", "orders"] });
   await visit(app, { scope: "consumer" });
   await logIn("marta");
@@ -128,7 +128,7 @@ test("a consent is remembered for the same scopes, and asked anew for others", a
   await browser.find("button[value=allow]");
 });
 
-test("a denied app is asked about again", async () => {
+test("a user who has denied an app is asked again", async () => {
   const app = await newApp();
   await visit(app);
   await logIn("marta");
@@ -138,7 +138,7 @@ test("a denied app is asked about again", async () => {
   await browser.find("button[value=allow]");
 });
 
-test("the session spares the login at another app, not its consent", async () => {
+test("a user with a session needs no login for another app, but a consent", async () => {
   const [one, other] = [await newApp(), await newApp({ name: "Other Desk" })];
   await visit(one);
   await logIn("nils");
@@ -155,7 +155,7 @@ test("a trusted app needs no consent", async () => {
   assert.notEqual((await landing()).get("code"), null);
 });
 
-test("a public app on a loopback URL is asked about every time", async () => {
+test("a public app on a loopback URL needs a consent every time", async () => {
   const app = await newApp({ type: "public", trusted: true });
   await visit(app, CHALLENGE);
   await logIn("marta");
@@ -165,7 +165,7 @@ test("a public app on a loopback URL is asked about every time", async () => {
   await browser.find("button[value=allow]");
 });
 
-test("a user signs out and another signs in, and the first one's session is over", async () => {
+test("a user signs out and another signs in, and the first session has ended", async () => {
   const app = await newApp();
   await visit(app);
   await logIn("marta");
@@ -201,7 +201,7 @@ test("the session's cookie is HttpOnly and Lax, and its id changes at the login"
   assert.notEqual(session?.value, anonymous?.value);
 });
 
-test("everything can be done with the keyboard alone", async () => {
+test("login and consent work with the keyboard alone", async () => {
   await visit(await newApp());
   await browser.find("#username:focus");
   await browser.press(`marta${TAB}${passwords.marta}${ENTER}`);
@@ -220,7 +220,7 @@ test("everything can be done with the keyboard alone", async () => {
   assert.equal((await landing()).get("error"), "access_denied");
 });
 
-test("a login form of another browser session is shown once more", async () => {
+test("a login form whose cookies are gone is shown once more", async () => {
   const app = await newApp();
   await visit(app);
   await browser.type("#username", "marta");
@@ -235,7 +235,7 @@ test("a login form of another browser session is shown once more", async () => {
 });
 
 test("Back from the app leads to a page that still works", async () => {
-  const app = await newApp({ type: "public" }); // asked about every time
+  const app = await newApp({ type: "public" }); // needs a consent every time
   await visit(app, CHALLENGE);
   await logIn("marta");
   await browser.click("button[value=allow]");
@@ -247,7 +247,7 @@ test("Back from the app leads to a page that still works", async () => {
   assert.notEqual(second, first);
 });
 
-test("a foreign redirect_uri ends on a page here, and the browser is sent nowhere", async () => {
+test("a foreign redirect_uri gets an error page, and no redirect", async () => {
   const evil = { ...desk, redirectUri: "https://evil.example/callback" };
   await visit(evil, { state: "s3" });
   assert.equal(await browser.text("h1"), "This sign-in link does not work");
@@ -256,7 +256,7 @@ test("a foreign redirect_uri ends on a page here, and the browser is sent nowher
   assert.equal(await browser.count("a, form"), 0);
 });
 
-test("the whole way leaves nothing in the console: no CSP violation, no failed load", async () => {
+test("login, switch and consent log no CSP violation and no failed load", async () => {
   await visit(await newApp({ scopes: ["consumer"] }));
   await logIn("marta");
   await browser.click("button[value=switch]");

@@ -37,7 +37,7 @@ beforeEach(async () => {
   await browser.devtools("Network.clearBrowserCookies", {});
   await browser.goto(spa.url);
 });
-// CSP violations, refused CORS and failed loads all speak there.
+// CSP violations, refused CORS and failed loads are all logged there.
 afterEach(async () => assert.deepEqual(await browser.consoleErrors(), []));
 
 async function signIn(): Promise<void> {
@@ -71,7 +71,7 @@ test("an app on another origin signs in with PKCE, and the code leaves no trace"
   );
 });
 
-test("its call of a protected endpoint reaches a subscriber", async () => {
+test("the event of an order that the app places reaches a subscriber", async () => {
   const client = createClient(stage.server.url);
   const login = await client.postJson("/consumer/login", { username: "marta", password });
   const subscribed = await client.postJson(
@@ -91,7 +91,7 @@ test("its call of a protected endpoint reaches a subscriber", async () => {
   assert.equal(memberOf(order, "item"), "tea");
 });
 
-test("its tokens are refreshed, and signing out makes every one of them worthless", async () => {
+test("the app refreshes its tokens, and a sign-out revokes all of them", async () => {
   const calls = await recordTokens();
   await signIn();
   await browser.click("#refresh");
@@ -111,7 +111,7 @@ test("its tokens are refreshed, and signing out makes every one of them worthles
   }
 });
 
-test("a user who denies comes back to an app that says so", async () => {
+test("a user who denies is sent back to the app, which says so", async () => {
   await browser.click("#signed-out:not([hidden]) button");
   await browser.type("#username", "marta");
   await browser.type("#password", password);
@@ -125,7 +125,7 @@ for (const [what, change, complaint] of [
   ["state", (query: URLSearchParams) => query.set("state", "forged"), /\(state\)/],
   ["iss", (query: URLSearchParams) => query.set("iss", "https://evil.example"), /\(iss\)/],
 ] as const) {
-  test(`it refuses a response with another ${what} before it uses the code`, async () => {
+  test(`the app refuses a response with another ${what} before it uses the code`, async () => {
     await browser.click("#signed-out:not([hidden]) button");
     const request = new URL(await browser.waitForUrl(/\/authorize\?/)).searchParams;
     const response = new URLSearchParams({
@@ -140,7 +140,7 @@ for (const [what, change, complaint] of [
   });
 }
 
-test("it fits a phone", async () => {
+test("the app fits a phone", async () => {
   await signIn();
   const width = await browser.execute("return document.documentElement.scrollWidth");
   assert.ok(Number(width) <= 360, `${width} px`);
