@@ -36,7 +36,7 @@ async function signIn(username: string, path: string): Promise<void> {
   await browser.type("#username", username);
   await browser.type("#password", PASSWORD);
   await browser.click("form [type=submit]");
-  await browser.find("main[tabindex='-1']"); // the frame: a page that asks for a password has none
+  await browser.find("main[tabindex='-1']"); // the frame, which a login page does not have
 }
 
 const shows = (css: string, pattern: RegExp) =>

@@ -19,7 +19,7 @@ let disabled: StagedSubscription;
 before(async () => {
   stage = await startEventStage({
     GATEPOST_DISABLE_AFTER: `${DISABLE_AFTER_MS}ms`,
-    GATEPOST_DISTRIBUTE_INTERVAL: "1h", // whatever dispatches wakes the distributor
+    GATEPOST_DISTRIBUTE_INTERVAL: "1h", // every dispatch wakes the distributor
   });
   failed = await stage.subscribe(stage.admin, "gatepost.delivery.failed");
   disabled = await stage.subscribe(stage.admin, "gatepost.subscription.disabled");

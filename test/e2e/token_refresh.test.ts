@@ -264,7 +264,7 @@ describe("the scope of a refresh (RFC 6749 §6)", () => {
     });
   }
 
-  test("never gets a scope that the first request left out", async () => {
+  test("never includes a scope that the first request left out", async () => {
     const first = await gatepost.codeTokens(app, user, { scope: "orders" });
     const response = await refresh(first.refresh_token, { scope: "orders stock" });
     assertOAuthError(response, 400, "invalid_scope");
