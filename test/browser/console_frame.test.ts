@@ -84,6 +84,7 @@ const hasFocus = (css: string) =>
   becomes(`document.activeElement.matches(${JSON.stringify(css)})`, true);
 const key = (name: string, modifiers = 0) =>
   browser.devtools("Input.dispatchKeyEvent", { type: "keyDown", key: name, modifiers });
+const openPalette = () => key("k", 2).then(() => hasFocus(".palette input"));
 const resize = (width: number, height: number) =>
   browser.devtools("Emulation.setDeviceMetricsOverride", {
     width, height, deviceScaleFactor: 1, mobile: false,
@@ -108,8 +109,7 @@ test("a new page's heading gets the focus, and a link within a page keeps it", a
 });
 
 test("the palette finds pages, subscriptions and commands by keyboard", async () => {
-  await key("k", 2);
-  await hasFocus(".palette input");
+  await openPalette();
   await browser.press("add us");
   const chosen = "document.querySelector('.palette [aria-selected=true]')?.textContent";
   await becomes(chosen, "Add user…");
@@ -124,8 +124,7 @@ test("the palette finds pages, subscriptions and commands by keyboard", async ()
   await hasFocus("dialog [name=username]");
   await browser.press("\uE00C");
   await hasFocus("main h1");
-  await key("k", 2);
-  await hasFocus(".palette input");
+  await openPalette();
   await browser.press("127.0");
   await becomes(
     "[...document.querySelectorAll('.palette .nav-h')].map((group) => group.textContent)",
@@ -139,16 +138,14 @@ test("the palette finds pages, subscriptions and commands by keyboard", async ()
   await browser.press("\uE00C");
   await becomes("document.querySelector('dialog')", null);
   for (const [words, question] of [["dispatch", /^Dispatch/], ["back up", /^Back up/]] as const) {
-    await key("k", 2);
-    await hasFocus(".palette input");
+    await openPalette();
     await browser.press(`${words}\uE007`);
     await browser.find("dialog h2");
     assert.match(await browser.text("dialog h2"), question);
     await browser.press("\uE00C");
     await becomes("document.querySelector('dialog')", null);
   }
-  await key("k", 2);
-  await hasFocus(".palette input");
+  await openPalette();
   await browser.press("nobody");
   await becomes("document.querySelector('#found').textContent", "Nothing found.");
   await browser.type(".palette input", "keys");
