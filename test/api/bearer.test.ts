@@ -25,7 +25,7 @@ const TTL_MS = 3_600_000;
 const key = importKey("k1", "ES256", await generatePrivateKey("ES256"));
 const METADATA = "https://as.example/.well-known/oauth-protected-resource/";
 
-test("verify() tells the caller of a good token", async (t) => {
+test("verify() returns the caller of a valid token", async (t) => {
   const { bearer, issue } = await open(t);
   const { token, grantId } = issue();
   const caller = await bearer.verify(token);
@@ -36,7 +36,7 @@ test("verify() tells the caller of a good token", async (t) => {
   assert.deepEqual(caller.scopes, ["consumer", "orders"]);
 });
 
-test("a token is good until it expires, though it was good before", async (t) => {
+test("a token that was verified before is accepted until it expires", async (t) => {
   const { bearer, issue, clock } = await open(t);
   const { token, expiresAtMs } = issue();
   assert.ok(await bearer.verify(token));
@@ -46,7 +46,7 @@ test("a token is good until it expires, though it was good before", async (t) =>
   assert.equal(await bearer.verify(token), undefined);
 });
 
-test("a token is good until its key is withdrawn, though it was good before", async (t) => {
+test("a token that was verified before is refused once its key is withdrawn", async (t) => {
   const { bearer, issue, kids } = await open(t);
   const { token } = issue();
   assert.ok(await bearer.verify(token));
@@ -54,10 +54,10 @@ test("a token is good until its key is withdrawn, though it was good before", as
   assert.equal(await bearer.verify(token), undefined);
 });
 
-describe("a token of a key that is not known here", () => {
+describe("a token whose key this process does not know", () => {
   const made = (ms: number) => ({ ...key, kid: `${idBound("k", ms)}000` });
 
-  test("is good at once where another process has made the key just now", async (t) => {
+  test("is accepted at once where another process has just made the key", async (t) => {
     const { bearer, issue, kids, onRefresh } = await open(t);
     const young = made(NOW_MS - 50_000);
     const refreshed = onRefresh(async () => void kids.add(young.kid));
@@ -68,7 +68,7 @@ describe("a token of a key that is not known here", () => {
     assert.ok(refreshed.mock.callCount() <= 3);
   });
 
-  test("is refused where nobody has made it, or its seal cannot be opened here", async (t) => {
+  test("is refused where nobody made the key, or it cannot be decrypted here", async (t) => {
     const { bearer, issue, onRefresh } = await open(t);
     const { token } = issue({}, made(NOW_MS));
     onRefresh(async () => {});
@@ -77,8 +77,8 @@ describe("a token of a key that is not known here", () => {
     assert.equal(await bearer.verify(token), undefined);
   });
 
-  test("is no reason to read the database where the key would not be new", async (t) => {
-    const { bearer, issue } = await open(t); // which reads none
+  test("causes no database read where the key cannot be new", async (t) => {
+    const { bearer, issue } = await open(t); // its refresh() rejects
     for (const ms of [NOW_MS - 60_000, NOW_MS + 60_000]) {
       assert.equal(await bearer.verify(issue({}, made(ms)).token), undefined);
     }
@@ -86,7 +86,7 @@ describe("a token of a key that is not known here", () => {
     assert.equal(await bearer.verify(signedByAnother), undefined);
   });
 
-  test("waits for the database, and says so where that cannot be read", async (t) => {
+  test("fails with UnavailableError where the database cannot be read", async (t) => {
     const { bearer, issue, onRefresh } = await open(t);
     onRefresh(() => Promise.reject(new UnavailableError("locked")));
     await assert.rejects(bearer.verify(issue({}, made(NOW_MS)).token), UnavailableError);
@@ -94,7 +94,7 @@ describe("a token of a key that is not known here", () => {
 });
 
 for (const target of ["jti", "grantId", "sub", "clientId"] as const) {
-  test(`a token is good until its ${target} is revoked, though it was good before`, async (t) => {
+  test(`a token that was verified before is refused once its ${target} is revoked`, async (t) => {
     const { bearer, issue, revoke } = await open(t);
     const { token } = issue();
     const caller = await bearer.verify(token);
@@ -104,7 +104,7 @@ for (const target of ["jti", "grantId", "sub", "clientId"] as const) {
   });
 }
 
-test("one token revoked is not another of the same grant", async (t) => {
+test("revoking one token leaves another token of the same grant valid", async (t) => {
   const { bearer, issue, revoke } = await open(t);
   const { token, grantId } = issue();
   const second = issue({ grantId }).token;
@@ -116,12 +116,12 @@ test("one token revoked is not another of the same grant", async (t) => {
 describe("verify() refuses", () => {
   type Issue = Awaited<ReturnType<typeof open>>["issue"];
   const table: [what: string, make: (issue: Issue) => string][] = [
-    ["nothing", () => ""],
-    ["what is no token", () => "secret"],
+    ["an empty token", () => ""],
+    ["text that is not a token", () => "secret"],
     ["another issuer's token", (issue) => issue({ issuer: "https://evil.example" }).token],
-    ["a token of another type, signed all the same", () =>
+    ["a token of another type, signed with the same key", () =>
       signJwt("JWT", accessTokenClaims(input()).claims, key)],
-    ["a token that was altered", (issue) => `${issue().token.slice(0, -2)}AA`],
+    ["a token with an altered signature", (issue) => `${issue().token.slice(0, -2)}AA`],
     ["a refresh token", () => `${newId("g", NOW_MS)}${"x".repeat(43)}`],
   ];
   for (const [what, make] of table) {
@@ -131,7 +131,7 @@ describe("verify() refuses", () => {
     });
   }
 
-  test("a token with a key that it names but that is not ours", async (t) => {
+  test("a token that another key has signed, under our key's id or an unknown one", async (t) => {
     const { bearer } = await open(t);
     const other = importKey("k1", "ES256", await generatePrivateKey("ES256"));
     const token = signJwt("at+jwt", accessTokenClaims(input()).claims, other);
@@ -141,7 +141,7 @@ describe("verify() refuses", () => {
   });
 });
 
-test("a token altered after it was verified once is refused", async (t) => {
+test("a token whose claims were altered after it was verified is refused", async (t) => {
   const { bearer, issue } = await open(t);
   const { token } = issue();
   assert.ok(await bearer.verify(token));
@@ -151,7 +151,7 @@ test("a token altered after it was verified once is refused", async (t) => {
   assert.equal(await bearer.verify(`${header}.${forged}.${signature}`), undefined);
 });
 
-test("authenticate() gives the caller of a request with all the scopes", async (t) => {
+test("authenticate() returns the caller of a token that has all the scopes", async (t) => {
   const { bearer, issue } = await open(t);
   const { token } = issue();
   for (const scopes of [[], ["consumer"], ["orders", "consumer"]]) {
@@ -193,7 +193,7 @@ test("with a bad token: 401 invalid_token, and nothing of the token in the respo
   assert.doesNotMatch(JSON.stringify([problem.message, problem.headers, headers]), /hunter2/);
 });
 
-test("without a scope: 403 insufficient_scope that names all that are needed", async (t) => {
+test("without a required scope: 403 insufficient_scope, naming all required ones", async (t) => {
   const { bearer, issue } = await open(t);
   const problem = await refusal(bearer, `Bearer ${issue().token}`, ["consumer", "backend"]);
   assert.equal(problem.status, 403);
@@ -204,7 +204,7 @@ test("without a scope: 403 insufficient_scope that names all that are needed", a
   );
 });
 
-test("a scope is held by its whole name", async (t) => {
+test("a scope matches only by its whole name, in the same case", async (t) => {
   const { bearer, issue } = await open(t);
   const { token } = issue({ scopes: ["consumers", "back"] });
   for (const scope of ["consumer", "backend", "back end", "BACK"]) {
@@ -212,7 +212,7 @@ test("a scope is held by its whole name", async (t) => {
   }
 });
 
-test("the challenge names the metadata of the request's path, and no more than that", async (t) => {
+test("the challenge names the metadata of the request's path, without the query", async (t) => {
   const { createFor } = await open(t);
   const bearer = createFor("https://as.example");
   const request = sampleRequest({ path: '/mcp/a"b', query: "x=1" });
@@ -247,7 +247,7 @@ describe("bearerToken() reads (RFC 6750 §2.1, RFC 9110 §11.1)", () => {
 });
 
 for (const ttlMs of [TTL_MS / 4, 4 * TTL_MS]) {
-  test(`of ${ttlMs}: a personal token is looked up again in time`, async (t) => {
+  test(`with a TTL of ${ttlMs} ms a personal token is read again in time`, async (t) => {
     const { bearer, clock, database, tokens } = await open(t, ttlMs);
     const id = newId("g", NOW_MS);
     const token = tokens.makePersonalToken(id);
@@ -259,7 +259,7 @@ for (const ttlMs of [TTL_MS / 4, 4 * TTL_MS]) {
           ${NOW_MS * 2})`,
     ]);
     assert.ok(await bearer.verify(token));
-    await database.write([sql`UPDATE grants SET revokedAtMs = ${NOW_MS}`]); // by nobody who tells
+    await database.write([sql`UPDATE grants SET revokedAtMs = ${NOW_MS}`]); // not reported here
     clock.nowMs += Math.min(ttlMs, TTL_MS) - 1;
     assert.ok(await bearer.verify(token));
     clock.nowMs++;
@@ -267,7 +267,7 @@ for (const ttlMs of [TTL_MS / 4, 4 * TTL_MS]) {
   });
 }
 
-test("ten thousand tokens are held, whoever comes with how many", async (t) => {
+test("at most 10,000 personal tokens are cached", async (t) => {
   const { bearer, database, tokens } = await open(t);
   let reads = 0;
   const row = { sub: "u1", scopes: "[]", expiresAtMs: NOW_MS * 2 };
@@ -278,10 +278,10 @@ test("ten thousand tokens are held, whoever comes with how many", async (t) => {
   await bearer.verify("gpat_10000");
   assert.equal(reads, 10_001);
   await bearer.verify("gpat_0");
-  assert.equal(reads, 10_002, "the first is looked up again");
+  assert.equal(reads, 10_002, "the oldest was evicted");
 });
 
-test("a token in the query or the body is not looked at (RFC 9700 §4.3.2)", async (t) => {
+test("a token in the query or the body is ignored (RFC 9700 §4.3.2)", async (t) => {
   const { bearer, issue } = await open(t);
   const { token } = issue();
   const request = sampleRequest({ query: `access_token=${token}`, body: `access_token=${token}` });
@@ -357,5 +357,5 @@ async function refusal(
     assert.ok(error instanceof Problem);
     return error;
   }
-  return assert.fail("it was taken");
+  return assert.fail("it was accepted");
 }

@@ -5,7 +5,7 @@ import { sampleRequest } from "../helpers/http_request.ts";
 
 const APP = "https://orders.example";
 const isAllowed = (origin: string) => Promise.resolve(origin === APP);
-/** The headers of a response with those that are added. */
+/** The given headers of a response, and those that addCors() adds. */
 const withCors: (
   given: Record<string, string | string[]>,
   ...rest: typeof addCors extends (first: never, ...rest: infer Rest) => unknown ? Rest : never
@@ -27,15 +27,15 @@ test("addCors() lets a page of an allowed origin read the response (Fetch)", asy
   }
 });
 
-describe("addCors() says nothing but Vary to", () => {
+describe("addCors() adds only Vary for", () => {
   const table: [what: string, origin: string | undefined][] = [
     ["a request without an origin", undefined],
     ["another origin", "https://evil.example"],
-    ["an origin that begins alike", `${APP}.evil.example`],
+    ["an origin that begins like an allowed one", `${APP}.evil.example`],
     ["an origin of another scheme", "http://orders.example"],
     ["a sandboxed page", "null"],
     ["a wildcard", "*"],
-    ["nothing", ""],
+    ["an empty origin", ""],
   ];
   for (const [what, origin] of table) {
     test(what, async () => {
@@ -44,7 +44,7 @@ describe("addCors() says nothing but Vary to", () => {
   }
 });
 
-test("no response ever lets cookies be sent along", async () => {
+test("no response lets a page send cookies", async () => {
   const responses = [
     await withCors({}, from(APP), APPS, isAllowed),
     (await optionsResponse(from(APP), ["GET", "OPTIONS"], APPS, isAllowed)).headers ?? {},
@@ -69,7 +69,7 @@ test("optionsResponse() answers a preflight of an allowed origin", async () => {
   assert.equal(headers["Vary"], "Origin");
 });
 
-test("a preflight allows the method that it is for, and not what it says nothing of", async () => {
+test("a preflight allows only the requested method, or all if that is missing", async () => {
   const methods = ["GET", "HEAD", "PUT", "DELETE", "OPTIONS"];
   const allowed = async (method: string) => {
     const headers = { origin: APP, "access-control-request-method": method };
@@ -82,19 +82,19 @@ test("a preflight allows the method that it is for, and not what it says nothing
   assert.equal(await allowed("PATCH"), methods.join(", "));
 });
 
-test("optionsResponse() tells another origin what the path takes, and no more", async () => {
+test("optionsResponse() gives another origin only Allow and Vary", async () => {
   const request = from("https://evil.example");
   const { status, headers } = await optionsResponse(request, ["GET"], APPS, isAllowed);
   assert.equal(status, 204);
   assert.deepEqual(headers, { Allow: "GET", Vary: "Origin" });
 });
 
-test("optionsResponse() of a path without CORS lets no origin do anything", async () => {
+test("optionsResponse() gives only Allow for a path without CORS", async () => {
   const { headers } = await optionsResponse(from(APP), ["POST", "OPTIONS"], undefined, isAllowed);
   assert.deepEqual(headers, { Allow: "POST, OPTIONS" });
 });
 
-test("addCors() leaves what the response says itself, and adds to its Vary", async () => {
+test("addCors() keeps the headers that the response has, and adds to its Vary", async () => {
   const given = { "Vary": "Accept, Origin", "Access-Control-Allow-Origin": "*", "Allow": "GET" };
   const headers = await withCors(given, from(APP), APPS, isAllowed);
   assert.equal(headers["Access-Control-Allow-Origin"], "*");
@@ -102,12 +102,12 @@ test("addCors() leaves what the response says itself, and adds to its Vary", asy
   assert.equal(headers["Vary"], "Origin, Accept");
 });
 
-test("addCors() allows nobody while the apps cannot be read", async () => {
+test("addCors() allows no origin while the apps cannot be read", async () => {
   const isUnknown = () => Promise.reject(new Error("disk"));
   assert.deepEqual(await withCors({}, from(APP), APPS, isUnknown), { Vary: "Origin" });
 });
 
-test("origins of an endpoint take the place of those of apps", async () => {
+test("an endpoint's own origins replace those of apps", async () => {
   const policy = corsPolicy(["https://shop.example"]);
   const allowed = async (origin: string) =>
     (await withCors({}, from(origin), policy, isAllowed))["Access-Control-Allow-Origin"];
@@ -118,14 +118,14 @@ test("origins of an endpoint take the place of those of apps", async () => {
   assert.deepEqual(none, { Vary: "Origin" });
 });
 
-test("any origin reads what is for anyone, and no cache keeps it for one", async () => {
+test("a response for every origin allows *, and does not vary by origin", async () => {
   const headers = await withCors({}, from("https://evil.example"), corsPolicy("*"), isAllowed);
   assert.equal(headers["Access-Control-Allow-Origin"], "*");
   assert.equal(headers["Vary"], undefined);
   assert.match(String(headers["Access-Control-Expose-Headers"]), /\bETag\b/);
 });
 
-test("headers of an endpoint are beside the usual ones", async () => {
+test("an endpoint's own headers are allowed and exposed beside the usual ones", async () => {
   const policy = corsPolicy(undefined, ["X-Cart"], ["X-Total"]);
   const { headers } = await optionsResponse(from(APP), ["GET"], policy, isAllowed);
   const namesIn = (name: string) => String(headers?.[name]).toLowerCase().split(", ").sort();

@@ -60,7 +60,7 @@ function stage(database: Database = createMemoryDatabase()) {
 const refused = (status: number) => (error: unknown) =>
   error instanceof Problem && error.status === status;
 
-test("a repeat gets the first response, with its headers, and nothing runs", async () => {
+test("a repeat gets the first response with its headers, and runs nothing", async () => {
   const { send, countEvents } = stage();
   const first = await send();
   assert.equal(first.body, "1");
@@ -75,7 +75,7 @@ test("a response without a body is repeated without one", async () => {
   assert.deepEqual(await send(), { status: 204, body: undefined });
 });
 
-test("the key is the caller's, for one method and path", async () => {
+test("a key belongs to one caller, or address, and to one method and path", async () => {
   const { send } = stage();
   const others: Sent[] = [
     { key: "k2" },
@@ -94,7 +94,7 @@ test("the key is the caller's, for one method and path", async () => {
   }
 });
 
-test("another body or query is 422, whether the first has ended or not", async () => {
+test("a repeat with another body or query is 422, during and after the first", async () => {
   const { send, clock } = stage();
   const others = [{ asked: "[]" }, { asked: new Uint8Array([0xff]) }, { query: "a=1" }];
   const refuseOthers = async () => {
@@ -111,7 +111,7 @@ test("another body or query is 422, whether the first has ended or not", async (
   await refuseOthers();
 });
 
-test("while the first runs a repeat is 409, and then gets its response", async () => {
+test("a repeat is 409 while the first request runs, and then gets its response", async () => {
   const { send, dispatch, countEvents } = stage();
   const held = Promise.withResolvers<void>();
   const first = send({}, (keep) => held.promise.then(() => dispatch(keep)));
@@ -132,14 +132,14 @@ const KEYS: [sent: string, as: string | undefined][] = [
     .map((sent): [string, undefined] => [sent, undefined]),
 ];
 for (const [sent, as] of KEYS) {
-  test(`key ${sent.slice(0, 9)}, ${sent.length} long: ${as?.slice(0, 9) ?? 400}`, async () => {
+  test(`key ${sent.slice(0, 9)} (${sent.length} long) is ${as?.slice(0, 9) ?? 400}`, async () => {
     const { send } = stage();
     if (as === undefined) return assert.rejects(send({ key: sent }), refused(400));
     assert.deepEqual(await send({ key: sent }), await send({ key: as }));
   });
 }
 
-test("a refusal is kept, but not one that says when to come again", async () => {
+test("a refusal is kept and repeated, but not one with Retry-After", async () => {
   const { send } = stage();
   let runs = 0;
   const refuse = (more: Readonly<Record<string, string>>) => async () => {
@@ -155,7 +155,7 @@ test("a refusal is kept, but not one that says when to come again", async () => 
   }
 });
 
-test("a refusal that is repeated has the id of the request that repeats it", async () => {
+test("a repeated refusal has the request id of the repeat", async () => {
   const { send } = stage();
   const errors = [{ pointer: "/a", detail: "Is wrong." }];
   const refuse = () => Promise.reject(new Problem(409, "conflict", "Sold.", { errors }));
@@ -169,7 +169,7 @@ test("a refusal that is repeated has the id of the request that repeats it", asy
   assert.equal((await send({ key: "k2" }, own)).body, '{"request_id":"own"}');
 });
 
-test("after a failure a repeat runs at once: thrown, or a response of 500 or more", async () => {
+test("a repeat runs at once after an error, or a response of 500 or more", async () => {
   const { send, countEvents } = stage();
   await assert.rejects(send({}, () => Promise.reject(new Error("failed"))), { message: "failed" });
   assert.equal((await send({}, async () => ({ status: 502, body: "" }))).status, 502);
@@ -177,7 +177,7 @@ test("after a failure a repeat runs at once: thrown, or a response of 500 or mor
   assert.equal(await countEvents(), 1);
 });
 
-test("with a key, what cannot be kept is a TypeError, and nothing is stored", async () => {
+test("with a key, a response that cannot be kept is a TypeError and no event", async () => {
   const { send, dispatch, countEvents } = stage();
   const large = "ä".repeat(131_072); // 256 KiB
   const keeps = (body: HttpResponse["body"]) => async (keep: Keep) => {
@@ -193,7 +193,7 @@ test("with a key, what cannot be kept is a TypeError, and nothing is stored", as
   assert.equal((await send()).body, large);
 });
 
-test("without a key a request runs each time, and no row is written", async () => {
+test("without a key a request runs each time, and no key is stored", async () => {
   const { send, database } = stage();
   const headers = { "idempotency-key": undefined };
   const bodies = [(await send({ headers })).body, (await send({ headers })).body];
@@ -202,7 +202,7 @@ test("without a key a request runs each time, and no row is written", async () =
   assert.deepEqual(rows, []);
 });
 
-test("a key takes two commits: the claim, and the event with its response", async () => {
+test("a request with a key takes two commits: claim, then event and response", async () => {
   const memory = createMemoryDatabase();
   const sizes: number[] = [];
   const { send } = stage({
@@ -216,7 +216,7 @@ test("a key takes two commits: the claim, and the event with its response", asyn
   assert.deepEqual(sizes, [1, 2]);
 });
 
-test("a dead attempt is taken over when its lease has ended, and stores nothing", async () => {
+test("a repeat takes over a request whose lease has ended, which stores nothing", async () => {
   const { send, dispatch, clock, countEvents } = stage();
   const held = Promise.withResolvers<void>();
   const dead = send({}, (keep) => held.promise.then(() => dispatch(keep)));
@@ -229,7 +229,7 @@ test("a dead attempt is taken over when its lease has ended, and stores nothing"
   assert.equal(await countEvents(), 1);
 });
 
-test("one attempt at a time takes a dead one over, whatever becomes of that", async () => {
+test("only one repeat at a time takes over a request whose lease has ended", async () => {
   const { send, clock } = stage();
   const [dead, held] = [1, 2].map(() => Promise.withResolvers<HttpResponse>());
   assert.ok(dead && held);
@@ -248,7 +248,7 @@ test("one attempt at a time takes a dead one over, whatever becomes of that", as
   assert.equal((await send()).body, "second");
 });
 
-test("a day later a key may be used for something else, which is kept for a day", async () => {
+test("a day later a key may be used for another request, which is kept for a day", async () => {
   const { send, clock, countEvents } = stage();
   await send();
   clock.nowMs += DAY_MS;
@@ -259,7 +259,7 @@ test("a day later a key may be used for something else, which is kept for a day"
   assert.equal(await countEvents(), 2);
 });
 
-test("a handler that runs long keeps its lease", async (t) => {
+test("a handler that runs long keeps renewing its lease", async (t) => {
   t.mock.timers.enable({ apis: ["setInterval"] });
   const { send, dispatch, clock } = stage();
   const held = Promise.withResolvers<void>();
@@ -289,10 +289,10 @@ test("a response is kept for a day, and then purged", async () => {
   assert.deepEqual(rows, []);
 });
 
-/** What became of the second write, with the event and the response, whose outcome is unknown. */
+/** What happens to the write of the event and the response, whose outcome is unknown. */
 const FATES = ["stored", "never stored", "stored after a repeat", "stored before a repeat"];
 for (const fate of FATES) {
-  test(`an unknown outcome, ${fate}: a repeat makes no second event`, async () => {
+  test(`a repeat makes no second event after an unknown outcome: ${fate}`, async () => {
     const memory = createMemoryDatabase();
     let writes = 0;
     let late: readonly Sql[] = [];
@@ -318,7 +318,7 @@ for (const fate of FATES) {
   });
 }
 
-test("a response that cannot be kept by itself is sent, and a repeat runs", async () => {
+test("a response that cannot be stored is sent all the same, and a repeat runs", async () => {
   const memory = createMemoryDatabase();
   let writes = 0;
   const { send } = stage({
@@ -335,7 +335,7 @@ test("a response that cannot be kept by itself is sent, and a repeat runs", asyn
   assert.equal((await send({}, run)).body, "2");
 });
 
-test("what is overtaken while it runs stores nothing", async () => {
+test("a request that is taken over while it runs is 409 and stores nothing", async () => {
   const memory = createMemoryDatabase();
   const { send, dispatch, countEvents, clock } = stage(memory);
   const [slow, fast] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
@@ -351,7 +351,7 @@ test("what is overtaken while it runs stores nothing", async () => {
   assert.equal(await countEvents(), 1);
 });
 
-test("a claim whose outcome is unknown is given back", async () => {
+test("a claim whose outcome is unknown is released", async () => {
   const memory = createMemoryDatabase();
   let writes = 0;
   const { send } = stage({
@@ -366,7 +366,7 @@ test("a claim whose outcome is unknown is given back", async () => {
   assert.equal((await send()).status, 201);
 });
 
-test("of 200 at once one runs", async (t) => {
+test("one of 200 simultaneous requests runs", async (t) => {
   const { send, countEvents } = stage();
   const settled = await Promise.allSettled(Array.from({ length: 200 }, () => send()));
   const responses = settled.flatMap((each) => each.status === "fulfilled" ? [each.value.body] : []);

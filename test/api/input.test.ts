@@ -16,21 +16,21 @@ describe("readQuery()", () => {
     assert.deepEqual(readQuery("name=b+c%2Fd&colour=red", QUERY), { name: "b c/d", order: "new" });
     assert.deepEqual(readQuery("state=on&order=old", QUERY), { state: "on", order: "old" });
   });
-  test("takes an empty parameter for a missing one (RFC 6749 §3.1)", () => {
+  test("treats an empty parameter as missing (RFC 6749 §3.1)", () => {
     assert.deepEqual(readQuery("name=&state=&order=", QUERY), { order: "new" });
   });
-  test("names every error at once, and what it speaks of", () => {
+  test("reports every error at once, and says that they are in the query", () => {
     assert.deepEqual(pointersOf(() => readQuery("state=x&name=1&name=2", QUERY)), [
       "/name",
       "/state",
     ]);
     assert.throws(() => readQuery("state=x", QUERY), { message: /query/ });
   });
-  test("takes a parameter that it ignores twice", () => {
+  test("accepts an unknown parameter that is given twice", () => {
     assert.deepEqual(readQuery("a=1&a=2", QUERY), { order: "new" });
   });
   for (const query of ["a=%", "a=%zz", "a=%ff", "\u00fc=1"]) {
-    test(`refuses ${query}, which is broken`, () => {
+    test(`refuses the malformed query ${query}`, () => {
       assert.throws(() => readQuery(query, QUERY), { status: 400, code: "malformed" });
     });
   }
@@ -51,11 +51,11 @@ function read(
 }
 
 describe("readBody()", () => {
-  test("gives the body as its shape has parsed it", async () => {
+  test("returns the body as parsed by its shape", async () => {
     const body = await read(BODY, '{"names": ["a", "b", "a"]}');
     assert.deepEqual(body, { names: ["a", "b"], isGood: false });
   });
-  test("names every error at once, and what it speaks of", async () => {
+  test("reports every error at once, and says that they are in the body", async () => {
     await assert.rejects(read(BODY, '{"names": [1], "isGood": 1, "x": 1}'), (error: unknown) => {
       assert.match((error as Error).message, /body/);
       const pointers = pointersOf(() => {
@@ -65,27 +65,27 @@ describe("readBody()", () => {
       return true;
     });
   });
-  test("takes no body where it may be missing, whatever its type would be", async () => {
+  test("returns undefined for a missing or empty body where the body is optional", async () => {
     assert.equal(await read(optional(BODY), undefined), undefined);
-    assert.equal(await read(optional(BODY), ""), undefined); // as of clients that always send one
+    assert.equal(await read(optional(BODY), ""), undefined); // some clients always send a type
   });
-  test("takes chunks that hold nothing for no body where that may be", async () => {
+  test("treats an empty chunked body as missing where the body is optional", async () => {
     const headers = { "transfer-encoding": "chunked" };
     assert.equal(await read(optional(BODY), "", 1000, headers), undefined);
     await assert.rejects(read(BODY, "", 1000, headers), { status: 415 });
     await assert.rejects(read(optional(BODY), "{}", 1000, headers), { status: 415 });
   });
-  test("parses a body that may be missing where it is there", async () => {
+  test("parses an optional body that is present", async () => {
     assert.deepEqual(await read(optional(BODY), '{"names": []}'), { names: [], isGood: false });
     await assert.rejects(read(optional(BODY), "null"), { status: 400 });
   });
-  test("refuses a request without the body that it needs", async () => {
+  test("refuses a request without a required body", async () => {
     await assert.rejects(read(BODY, undefined), { status: 415 });
   });
-  test("refuses what is not JSON", async () => {
+  test("refuses a body that is not JSON", async () => {
     await assert.rejects(read(BODY, "{"), { status: 400, code: "malformed" });
   });
-  test("reads no more than the service takes", async () => {
+  test("refuses a body that exceeds the limit", async () => {
     const text = '{"names": []}';
     assert.deepEqual(await read(BODY, text, text.length), { names: [], isGood: false });
     await assert.rejects(read(BODY, text, text.length - 1), { status: 413 });

@@ -90,7 +90,7 @@ for (const [name, response] of Object.entries(pages)) {
   });
 }
 
-test("pages say whose service it is, and its host where that is another", () => {
+test("pages show the name of the service, and its host where that differs", () => {
   for (const page of Object.values(pages)) {
     assert.match(bodyOf(page), /<p>Northwind<span>api\.northwind\.example<\/span><\/p><\/header>/);
   }
@@ -100,7 +100,7 @@ test("pages say whose service it is, and its host where that is another", () => 
   assert.match(bodyOf(sampleLogin({ site: marked })), /<p>A &amp; &lt;b&gt;</);
 });
 
-test("the icon is found below a base path", () => {
+test("the address of the icon includes the base path", () => {
   const below = { ...site, basePath: "/gate" };
   assert.ok(bodyOf(sampleLogin({ site: below })).includes('href="/gate/favicon.ico"'));
 });
@@ -117,7 +117,7 @@ const hostileNames: Readonly<Record<string, string>> = {
   template: "${name} {{name}} <%= name %>",
 };
 
-// What is left must not depend on the name.
+// The rest of the page must not depend on the name.
 function withoutName(page: HttpResponse): string {
   const name = /<span class="name"><bdi>[^<>"\u202a-\u202e\u2066-\u2069\p{Cc}]+<\/bdi>/u;
   assert.match(bodyOf(page), name);
@@ -132,7 +132,7 @@ for (const [kind, name] of Object.entries(hostileNames)) {
   });
 }
 
-test("the front door has no door that leads nowhere", () => {
+test("the front door links to the console and the account only where they exist", () => {
   const doorsOf = (page: HttpResponse) =>
     [...bodyOf(page).matchAll(/<li><a href="([^"]*)"/g)].map(([, path]) => path);
   assert.deepEqual(doorsOf(openFrontDoor()), ["/console", "/account", "/openapi.json"]);

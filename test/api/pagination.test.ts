@@ -65,32 +65,32 @@ describe("listingOf()", () => {
       authenticateAgain: () => undefined,
     });
 
-  test("goes through a list in memory part by part", async () => {
+  test("returns a list in memory page by page", async () => {
     const first = await page(ITEMS, 2);
     assert.deepEqual(first.items, ITEMS.slice(0, 2));
     const second = await page(ITEMS, 2, first.next_cursor);
     assert.deepEqual(second, { items: ITEMS.slice(2), next_cursor: null });
   });
-  test("has no next part at the end, and none of an empty list", async () => {
+  test("gives no cursor at the end, or for an empty list", async () => {
     assert.equal((await page(ITEMS, 3)).next_cursor, null);
     assert.deepEqual(await page([], 3), { items: [], next_cursor: null });
   });
-  test("goes on where it was although others have gone or come before", async () => {
+  test("continues at the cursor although earlier items were removed or added", async () => {
     const { next_cursor: next } = await page(ITEMS, 2);
     assert.deepEqual((await page(ITEMS.slice(1), 2, next)).items, ITEMS.slice(2));
     assert.deepEqual((await page([{ name: "d" }, ...ITEMS], 2, next)).items, ITEMS.slice(2));
   });
-  test("goes on where it was although the item of its cursor has gone", async () => {
+  test("continues at the cursor although its own item was removed", async () => {
     const { next_cursor: next } = await page(ITEMS, 2);
     assert.deepEqual((await page([{ name: "c" }, { name: "a" }], 2, next)).items, [{ name: "a" }]);
     assert.deepEqual((await page([{ name: "a" }], 2, next)).items, [{ name: "a" }]);
   });
-  test("gives cursors that a query takes", async () => {
+  test("gives cursors that a query accepts", async () => {
     const { next_cursor: next } = await page([{ name: "Not/[a-z]" }, { name: "A" }], 1);
     const query = readQuery(`cursor=${next}`, pagination());
     assert.deepEqual(query, { limit: 50, cursor: "Not/[a-z]" });
   });
-  test("refuses a cursor that no such list has given", async () => {
+  test("refuses a cursor that it cannot have given", async () => {
     for (const cursor of ["zz", "c", "C3A9", "ff", "61".repeat(131)]) {
       const refused = await page(ITEMS, 2, cursor).catch((error: unknown) => error);
       assert.deepEqual(pointersOf(() => {
@@ -100,13 +100,13 @@ describe("listingOf()", () => {
   });
 });
 
-test("pageOf() names the part of a list after what it lists", () => {
+test("pageOf() names the schema of a page after its items", () => {
   const shape = pageOf(named("Ship", record({ id: USER })));
   assert.deepEqual(shape.schema, { $ref: "#/components/schemas/ShipPage" });
   assert.deepEqual(Object.keys(shape.definitions).toSorted(), ["Ship", "ShipPage"]);
 });
 
-test("toPageRecord() has the items and where the next part begins, or null", () => {
+test("toPageRecord() returns the items and the next cursor, or null", () => {
   const items = [{ id: "u2" }, { id: "u1" }];
   const shown = (next: string | undefined) =>
     toPageRecord({ items, next }, ({ id }) => ({ sub: id }));

@@ -19,19 +19,19 @@ import { sql } from "../../src/database/sql.ts";
 
 const MINUTE_MS = 60_000;
 
-test("the right password is ok, and tells the user", async (t) => {
+test("the right password is accepted, and the outcome has the user", async (t) => {
   const { login, user } = await openLogin(t);
   const outcome = await login("marta", RIGHT);
   assert.ok(outcome.kind === "ok");
   assert.equal(outcome.user.id, user);
 });
 
-test("a name may be given in any case", async (t) => {
+test("a user name is accepted in any case", async (t) => {
   const { login } = await openLogin(t);
   assert.equal((await login("MARTA", RIGHT)).kind, "ok");
 });
 
-test("a wrong password, an unknown name and a disabled user look the same", async (t) => {
+test("a wrong password, an unknown name and a disabled user have the same outcome", async (t) => {
   const { login, addDisabled } = await openLogin(t);
   await addDisabled("otto");
   for (const [name, password] of [["marta", WRONG], ["nobody", RIGHT], ["otto", RIGHT]] as const) {
@@ -39,7 +39,7 @@ test("a wrong password, an unknown name and a disabled user look the same", asyn
   }
 });
 
-test("a hash is computed for each of them", async (t) => {
+test("a wrong password, an unknown name and a disabled user each cost a hash", async (t) => {
   const { login, addDisabled, checks } = await openLogin(t);
   await addDisabled("otto");
   await login("marta", WRONG);
@@ -48,16 +48,16 @@ test("a hash is computed for each of them", async (t) => {
   assert.equal(checks.count, 3);
 });
 
-test("the 11th try after 10 failures of one account from one address waits", async (t) => {
+test("a login is throttled after 10 failures of its account from one address", async (t) => {
   const { login, fail, checks } = await openLogin(t);
   await fail(10, "marta");
   const before = checks.count;
   assert.deepEqual(await login("marta", RIGHT), { kind: "throttled", retryAfterSeconds: 900 });
   assert.deepEqual(await login("marta", WRONG), { kind: "throttled", retryAfterSeconds: 900 });
-  assert.equal(checks.count, before, "a try that waits costs no hash");
+  assert.equal(checks.count, before, "a throttled login costs no hash");
 });
 
-test("9 failures do not make it wait, and a success clears them", async (t) => {
+test("9 failures do not throttle an account, and a success clears them", async (t) => {
   const { login, fail } = await openLogin(t);
   await fail(9, "marta");
   assert.equal((await login("marta", RIGHT)).kind, "ok");
@@ -65,30 +65,30 @@ test("9 failures do not make it wait, and a success clears them", async (t) => {
   assert.equal((await login("marta", RIGHT)).kind, "ok");
 });
 
-test("the right password of a disabled user clears nothing: nobody sees that it is right",
+test("the right password of a disabled user clears no failures, just like a wrong one",
   async (t) => {
     const { login, fail, addDisabled } = await openLogin(t);
     await addDisabled("otto");
     await fail(9, "otto");
     assert.equal((await login("otto", RIGHT)).kind, "wrong");
-    await login("nobody", WRONG); // its failure is stored after what was cleared before
+    await login("nobody", WRONG); // stored after whatever the login above has written
     assert.equal((await login("otto", RIGHT)).kind, "throttled");
   });
 
-test("an unknown name waits alike", async (t) => {
+test("an unknown name is throttled in the same way", async (t) => {
   const { login, fail } = await openLogin(t);
   await fail(10, "nobody");
   assert.deepEqual(await login("nobody", WRONG), { kind: "throttled", retryAfterSeconds: 900 });
 });
 
-test("a name in another case is the same account", async (t) => {
+test("failures of a name in another case count for the same account", async (t) => {
   const { login, fail } = await openLogin(t);
   await fail(5, "marta");
   await fail(5, "MARTA");
   assert.equal((await login("Marta", RIGHT)).kind, "throttled");
 });
 
-test("it waits until the failures have aged out: 15 minutes", async (t) => {
+test("an account is throttled until its failures are 15 minutes old", async (t) => {
   const { login, fail, clock } = await openLogin(t);
   await fail(1, "marta");
   clock.nowMs += 5 * MINUTE_MS;
@@ -100,7 +100,7 @@ test("it waits until the failures have aged out: 15 minutes", async (t) => {
   assert.equal((await login("marta", RIGHT)).kind, "ok");
 });
 
-test("a try that is refused for waiting does not make it wait longer", async (t) => {
+test("a throttled login does not make the throttling longer", async (t) => {
   const { login, fail, clock } = await openLogin(t);
   await fail(10, "marta");
   for (let minute = 0; minute < 15; minute++) {
@@ -110,14 +110,14 @@ test("a try that is refused for waiting does not make it wait longer", async (t)
   assert.equal((await login("marta", RIGHT)).kind, "ok");
 });
 
-test("nobody locks out another: the account opens from another address", async (t) => {
+test("an account that is throttled at one address can log in from another", async (t) => {
   const { login, fail } = await openLogin(t);
   await fail(10, "marta", HERE);
   assert.equal((await login("marta", RIGHT, HERE)).kind, "throttled");
   assert.equal((await login("marta", RIGHT, "192.0.2.2")).kind, "ok");
 });
 
-test("nor does a flood from many addresses: logins are slowed down by 2 s at most", async (t) => {
+test("failures from many addresses slow an account's logins down by 2 s at most", async (t) => {
   const { login, fail, sleeps } = await openLogin(t);
   for (let at = 0; at < 60; at++) await fail(1, "marta", `198.51.100.${at}`);
   sleeps.length = 0;
@@ -134,13 +134,13 @@ test("the slow-down begins after 20 failures and grows, for that account alone",
   assert.deepEqual(sleeps, []);
 });
 
-test("the slow-down is the same for a name that nobody has", async (t) => {
+test("the slow-down is the same for an unknown name", async (t) => {
   const { fail, sleeps } = await openLogin(t);
   for (let at = 0; at < 24; at++) await fail(1, "nobody", `198.51.100.${at}`);
   assert.deepEqual(sleeps, [100, 200, 300]);
 });
 
-test("the slow-down ends when the failures have aged out", async (t) => {
+test("the slow-down ends when the failures are 15 minutes old", async (t) => {
   const { login, fail, sleeps, clock } = await openLogin(t);
   for (let at = 0; at < 40; at++) await fail(1, "marta", `198.51.100.${at}`);
   clock.nowMs += 15 * MINUTE_MS;
@@ -149,7 +149,7 @@ test("the slow-down ends when the failures have aged out", async (t) => {
   assert.deepEqual(sleeps, []);
 });
 
-test("a success elsewhere neither counts as a failure nor clears others'", async (t) => {
+test("a success is no failure, and does not clear those of another address", async (t) => {
   const { login, fail } = await openLogin(t);
   await fail(10, "marta", HERE);
   for (let at = 0; at < 30; at++) {
@@ -158,7 +158,7 @@ test("a success elsewhere neither counts as a failure nor clears others'", async
   assert.equal((await login("marta", RIGHT, HERE)).kind, "throttled");
 });
 
-test("50 failures from one address, whatever the accounts, make all wait there", async (t) => {
+test("50 failures from one address, of any accounts, throttle all logins there", async (t) => {
   const { login, fail } = await openLogin(t);
   for (let at = 0; at < 49; at++) await fail(1, `name${at}`);
   assert.equal((await login("marta", RIGHT)).kind, "ok");
@@ -167,7 +167,7 @@ test("50 failures from one address, whatever the accounts, make all wait there",
   assert.equal((await login("marta", RIGHT, "192.0.2.2")).kind, "ok");
 });
 
-test("successes of an own account do not buy an address more guesses at others", async (t) => {
+test("a success with one account does not clear the address's failures at others", async (t) => {
   const { login, fail } = await openLogin(t);
   for (let at = 0; at < 50; at++) {
     await fail(1, `name${at}`);
@@ -176,7 +176,7 @@ test("successes of an own account do not buy an address more guesses at others",
   assert.equal((await login("marta", RIGHT)).kind, "throttled");
 });
 
-test("an IPv6 /64 counts as one address, and the next as another", async (t) => {
+test("an IPv6 /64 counts as one address, and the next /64 as another", async (t) => {
   const { login, fail } = await openLogin(t);
   for (let at = 0; at < 10; at++) await fail(1, "marta", `2001:db8::${at + 1}`);
   assert.equal((await login("marta", RIGHT, "2001:db8::abcd:1")).kind, "throttled");
@@ -184,7 +184,7 @@ test("an IPv6 /64 counts as one address, and the next as another", async (t) => 
 });
 
 for (const atOnce of [1, 4]) {
-  test(`of guesses sent all at once 10 are checked, ${atOnce} at a time`, async (t) => {
+  test(`10 of 40 simultaneous guesses are checked, ${atOnce} at a time`, async (t) => {
     const { login, checks } = await openLogin(t, createInstantHasher(atOnce));
     const outcomes = await Promise.all(
       Array.from({ length: 40 }, (_, at) => login("marta", `guess number ${at}`)),
@@ -196,7 +196,7 @@ for (const atOnce of [1, 4]) {
 }
 
 for (const atOnce of [1, 4]) {
-  test(`of guesses at many accounts 50 are checked, and those under way: ${atOnce} at a time`,
+  test(`50 guesses at many accounts are checked, and those under way: ${atOnce} at a time`,
     async (t) => {
       const { login, checks } = await openLogin(t, createInstantHasher(atOnce));
       const outcomes = await Promise.all(
@@ -208,7 +208,7 @@ for (const atOnce of [1, 4]) {
     });
 }
 
-test("right passwords sent all at once are all ok, and leave no failure", async (t) => {
+test("simultaneous logins with the right password all succeed, and leave no failure", async (t) => {
   const { login, fail } = await openLogin(t, createInstantHasher(4));
   const outcomes = await Promise.all(Array.from({ length: 30 }, () => login("marta", RIGHT)));
   assert.ok(outcomes.every(({ kind }) => kind === "ok"));
@@ -216,7 +216,7 @@ test("right passwords sent all at once are all ok, and leave no failure", async 
   assert.equal((await login("marta", RIGHT)).kind, "ok");
 });
 
-test("too many at once: 503, which is not a failure", async (t) => {
+test("a login past the hasher's queue is 503, which does not count as a failure", async (t) => {
   const { login } = await openLogin(t, createPasswordHasher(1, 0));
   const results = await Promise.allSettled(Array.from({ length: 12 }, () => login("marta", RIGHT)));
   const refused = results.filter((result) => result.status === "rejected");
@@ -225,7 +225,7 @@ test("too many at once: 503, which is not a failure", async (t) => {
   assert.equal((await login("marta", RIGHT)).kind, "ok");
 });
 
-test("a password that is replaced while its check waits opens nothing", async (t) => {
+test("a password that is replaced while its check waits is wrong", async (t) => {
   const { login, database, user, gate } = await openGatedLogin(t);
   const outcome = login("marta", RIGHT);
   await gate.reached;
@@ -234,7 +234,7 @@ test("a password that is replaced while its check waits opens nothing", async (t
   assert.deepEqual(await outcome, { kind: "wrong" });
 });
 
-test("a user who is disabled while the check waits is not let in", async (t) => {
+test("a user who is disabled while the check waits cannot log in", async (t) => {
   const { login, database, user, gate } = await openGatedLogin(t);
   const outcome = login("marta", RIGHT);
   await gate.reached;
@@ -243,7 +243,7 @@ test("a user who is disabled while the check waits is not let in", async (t) => 
   assert.deepEqual(await outcome, { kind: "wrong" });
 });
 
-test("a one-time password is used up by what the login stores, not by its check", async (t) => {
+test("a one-time password is used up when the login is stored, not by its check", async (t) => {
   const { database, login, clock } = await openLogin(t);
   await database.write([sql`UPDATE users SET passwordUntilMs = ${clock.nowMs + MINUTE_MS}`]);
   const logins = [await login("marta", RIGHT), await login("marta", RIGHT)];
@@ -255,7 +255,7 @@ test("a one-time password is used up by what the login stores, not by its check"
 
 const IPV6 = (subnet: number, site = "2001:db8:1") => `${site}:${subnet.toString(16)}::1`;
 
-test("one account has 40 failures in an IPv6 /56, and 160 in a /48", async (t) => {
+test("one account is throttled after 40 failures in an IPv6 /56, or 160 in a /48", async (t) => {
   const { login, fail } = await openLogin(t);
   for (let subnet = 0; subnet < 40; subnet++) await fail(1, "marta", IPV6(subnet));
   assert.equal((await login("marta", RIGHT, IPV6(0xff))).kind, "throttled");
@@ -267,7 +267,7 @@ test("one account has 40 failures in an IPv6 /56, and 160 in a /48", async (t) =
   assert.equal((await login("marta", RIGHT, IPV6(0, "2001:db8:2"))).kind, "ok");
 });
 
-test("all accounts together have 200 failures in an IPv6 /56, and 800 in a /48", async (t) => {
+test("all accounts are throttled after 200 failures in an IPv6 /56, or 800 in a /48", async (t) => {
   const { login, fail } = await openLogin(t);
   for (let subnet = 0; subnet < 0x400; subnet += 0x100) {
     for (let at = 0; at < 200; at++) await fail(1, `name${subnet + at}`, IPV6(subnet + at));
@@ -287,14 +287,14 @@ test("the limits hold for all processes on a database together, and after a rest
   assert.equal((await openOther()("marta", RIGHT)).kind, "throttled");
 });
 
-test("a success in one process clears what has failed in another", async (t) => {
+test("a success in one process clears the failures of another process", async (t) => {
   const { fail, openOther } = await openLogin(t);
   await fail(9, "marta");
   assert.equal((await openOther()("marta", RIGHT)).kind, "ok");
   await fail(9, "marta");
 });
 
-test("a try that waits writes nothing", async (t) => {
+test("a throttled login writes nothing", async (t) => {
   const { login, fail, writes } = await openLogin(t);
   await fail(10, "marta");
   const before = writes.count;
@@ -302,7 +302,7 @@ test("a try that waits writes nothing", async (t) => {
   assert.equal(writes.count, before);
 });
 
-test("a login writes only what has failed, or forgets it beside what it stores", async (t) => {
+test("a success and a failure write once, a success after a failure three times", async (t) => {
   const { login, writes } = await openLogin(t);
   const costs = async (password: string) => {
     const before = writes.count;
@@ -312,14 +312,14 @@ test("a login writes only what has failed, or forgets it beside what it stores",
   assert.deepEqual([await costs(RIGHT), await costs(WRONG), await costs(RIGHT)], [1, 1, 3]);
 });
 
-test("a clock that is set back by an hour locks nobody", async (t) => {
+test("no account stays throttled when the clock is set back by an hour", async (t) => {
   const { login, fail, clock } = await openLogin(t);
   await fail(10, "marta");
   clock.nowMs -= 60 * MINUTE_MS;
   assert.equal((await login("marta", RIGHT)).kind, "ok");
 });
 
-test("what no longer counts is purged, and stays gone when the clock is set back", async (t) => {
+test("expired failures are purged, and others ignored once the clock is set back", async (t) => {
   const { database, login, fail, clock } = await openLogin(t);
   const rows = async () =>
     (await database.query(sql`SELECT 1 FROM login_failures`)).length;
@@ -335,11 +335,11 @@ test("what no longer counts is purged, and stays gone when the clock is set back
   assert.equal(await rows(), 3);
   clock.nowMs -= 60 * MINUTE_MS;
   assert.equal((await login("marta", RIGHT)).kind, "ok");
-  await login("marta", WRONG); // takes away what was counted ahead of the clock
+  await login("marta", WRONG); // deletes the failures that are ahead of the clock
   assert.equal(await rows(), 1);
 });
 
-test("what is stored of a failure does not hold what was sent as a name", async (t) => {
+test("a stored failure does not contain the name that was sent", async (t) => {
   const { database, fail } = await openLogin(t);
   await fail(1, "my-password-in-the-wrong-field");
   const rows = await database.query(sql`SELECT * FROM login_failures`);
@@ -349,17 +349,17 @@ test("what is stored of a failure does not hold what was sent as a name", async 
 
 const APP = { app: { id: "a1", isAuthenticated: true } };
 
-test("a proven app is not limited by its address, whoever fails there", async (t) => {
+test("an authenticated app is exempt from the limit of its address", async (t) => {
   const { login, fail } = await openLogin(t);
   for (let at = 0; at < 60; at++) await fail(1, `name${at}`, HERE, APP);
   assert.equal((await login("marta", RIGHT, HERE, APP)).kind, "ok");
-  assert.equal((await login("marta", RIGHT)).kind, "ok", "nor does it use up that of others");
+  assert.equal((await login("marta", RIGHT)).kind, "ok", "its failures do not count for others");
   for (let at = 0; at < 50; at++) await fail(1, `name${at}`);
   assert.equal((await login("marta", RIGHT)).kind, "throttled");
-  assert.equal((await login("marta", RIGHT, HERE, APP)).kind, "ok", "nor do others use up its");
+  assert.equal((await login("marta", RIGHT, HERE, APP)).kind, "ok", "others' do not count for it");
 });
 
-test("through it and beside it an account has 10 failures from one address together", async (t) => {
+test("an account's failures at one address count together, through an app or not", async (t) => {
   const { login, fail } = await openLogin(t);
   await fail(5, "marta", HERE, APP);
   await fail(5, "marta");
@@ -368,7 +368,7 @@ test("through it and beside it an account has 10 failures from one address toget
   assert.equal((await login("marta", RIGHT, `${HERE}0`)).kind, "ok", "another address");
 });
 
-test("a success clears the account at its address, however it came and comes", async (t) => {
+test("a success clears the account's failures at its address, through an app or not", async (t) => {
   const { login, fail } = await openLogin(t);
   const ways = [{}, APP, { findDevice: () => "d1" }];
   for (const failing of [{}, APP]) {
@@ -380,14 +380,14 @@ test("a success clears the account at its address, however it came and comes", a
   await fail(9, "marta");
 });
 
-test("an app that has proven nothing is limited by its address", async (t) => {
+test("an app that is not authenticated is limited by its address", async (t) => {
   const { login, fail } = await openLogin(t);
   const unproven = { app: { id: "a1", isAuthenticated: false } };
   for (let at = 0; at < 50; at++) await fail(1, `name${at}`, HERE, unproven);
   assert.equal((await login("marta", RIGHT, HERE, unproven)).kind, "throttled");
 });
 
-test("a device that the user has logged in with is spared the limit of its address", async (t) => {
+test("a device of the user is exempt from the limit of its address", async (t) => {
   const { login, fail, user } = await openLogin(t);
   const known = { findDevice: (id: string) => id === user ? "d1" : undefined };
   for (let at = 0; at < 50; at++) await fail(1, `name${at}`);
@@ -396,7 +396,7 @@ test("a device that the user has logged in with is spared the limit of its addre
   assert.equal((await login("marta", RIGHT, HERE, known)).kind, "ok");
 });
 
-test("a device has 10 failures of its own anywhere: a stolen one is not exempt", async (t) => {
+test("a device is throttled after 10 failures of its own, from any addresses", async (t) => {
   const { login, fail } = await openLogin(t);
   const known = { findDevice: () => "d1" };
   for (let at = 0; at < 10; at++) await fail(1, "marta", `192.0.2.${at + 1}`, known);
@@ -405,7 +405,7 @@ test("a device has 10 failures of its own anywhere: a stolen one is not exempt",
   assert.equal((await login("marta", RIGHT, HERE, { findDevice: () => "d2" })).kind, "ok");
 });
 
-test("a success clears what the user has failed with that device", async (t) => {
+test("a success clears the user's failures with that device", async (t) => {
   const { login, fail } = await openLogin(t);
   const known = { findDevice: () => "d1" };
   await fail(9, "marta", HERE, known);
@@ -413,7 +413,7 @@ test("a success clears what the user has failed with that device", async (t) => 
   await fail(9, "marta", HERE, known);
 });
 
-test("names as long as a body are remembered by a few bytes", async (t) => {
+test("a failure of a very long name takes only a few bytes of memory", async (t) => {
   const { login, fail } = await openLogin(t);
   const long = "x".repeat(1_000_000);
   await fail(10, long);
@@ -427,7 +427,7 @@ test("names as long as a body are remembered by a few bytes", async (t) => {
   assert.ok(grownBytes < 20_000_000, `${grownBytes} bytes for 100 names of a megabyte`);
 });
 
-test("failures are recorded by the user's id, never by what was sent as a name", async (t) => {
+test("failures are audited with the user's id, never with the name that was sent", async (t) => {
   const { login, recorded, user } = await openLogin(t);
   await login("marta", WRONG);
   await login("my-password-in-the-wrong-field", WRONG);
@@ -435,7 +435,7 @@ test("failures are recorded by the user's id, never by what was sent as a name",
   assert.doesNotMatch(JSON.stringify(recorded), /my-password|not the password/);
 });
 
-test("a failure is recorded as the app's, or of who is logged in, else as anybody's", async (t) => {
+test("a failure's actor is the app, the user who is logged in, or else anonymous", async (t) => {
   const { login, recorded, user } = await openLogin(t);
   await login("marta", WRONG, HERE, APP);
   await login("marta", WRONG, HERE, { isLoggedIn: true });
@@ -443,7 +443,7 @@ test("a failure is recorded as the app's, or of who is logged in, else as anybod
   assert.deepEqual(recorded.map(({ actor }) => actor), ["a1", user, "anonymous"]);
 });
 
-/** What is left of the heap once all that nobody holds has been collected. */
+/** The size of the heap after garbage collection. */
 function usedBytes(): number {
   setFlagsFromString("--expose-gc");
   runInNewContext("gc")();

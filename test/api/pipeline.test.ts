@@ -42,7 +42,7 @@ const bearer: Bearer = {
   },
 };
 
-/** A pipeline with one public operation at /x, whose clock moves on by 1.23456 ms at every look. */
+/** A pipeline with one public operation at /x, whose clock advances by 1.23456 ms per call. */
 function openStage(
   handle: () => HttpResponse,
   more: Partial<Operation> = {},
@@ -81,7 +81,7 @@ function valuesOf(response: HttpResponse, name: string): (string | string[])[] {
     .map(([, value]) => value);
 }
 
-test("no header goes out twice, whatever the response brings", async () => {
+test("no header is sent twice, whatever headers the handler sets", async () => {
   const headers = {
     "X-Content-Type-Options": "sniff",
     "X-Request-Id": "mine",
@@ -98,13 +98,13 @@ test("no header goes out twice, whatever the response brings", async () => {
   assert.deepEqual(valuesOf(response, "access-control-allow-origin"), ["*"]);
 });
 
-test("several values of one header stay several", async () => {
+test("several values of one header are all kept", async () => {
   const headers = { "Set-Cookie": ["a=1", "b=2"] };
   const { ask } = openStage(() => ({ status: 200, headers }));
   assert.deepEqual(valuesOf(await ask(), "set-cookie"), [["a=1", "b=2"]]);
 });
 
-test("every response has an id and nosniff, refusals too", async () => {
+test("every response has a request id and nosniff, refusals too", async () => {
   for (const request of [{}, { path: "/nowhere" }, { method: "TRACE" }, { path: "/%2f" }]) {
     const response = await openStage(() => ({ status: 200 })).ask(request);
     assert.deepEqual(valuesOf(response, "x-request-id"), ["r1"]);
@@ -112,7 +112,7 @@ test("every response has an id and nosniff, refusals too", async () => {
   }
 });
 
-test("the log and the metrics hear of each request once, with the route's pattern", async () => {
+test("the log and the metrics get each request once, with the route's pattern", async () => {
   const { ask, logged, observed } = openStage(() => ({ status: 200 }));
   await ask({ query: "secret=1" });
   await ask({ path: "/secret" });
@@ -128,7 +128,7 @@ test("the log and the metrics hear of each request once, with the route's patter
   assert.ok(Math.abs((observed[0]?.[3] ?? 0) - 1.23456) < 1e-9);
 });
 
-test("HEAD is answered where GET is; 405 says what the path takes", async () => {
+test("HEAD is answered where GET is; 405 lists the methods of the path", async () => {
   const { ask } = openStage(() => ({ status: 200, body: "x" }));
   assert.equal((await ask({ method: "HEAD" })).status, 200);
   const refused = await ask({ method: "POST" });
@@ -136,7 +136,7 @@ test("HEAD is answered where GET is; 405 says what the path takes", async () => 
   assert.deepEqual(valuesOf(refused, "allow"), ["GET, HEAD, OPTIONS"]);
 });
 
-test("a path of several routers has the methods of all, but not one of the service's", async () => {
+test("a path in several routers has the methods of all, unless the first one has it", async () => {
   const at = (method: Operation["method"], status: number) =>
     sampleOperation({ method, handle: async () => ({ status }) });
   const own = createRouter([at("POST", 201)]);
@@ -154,7 +154,7 @@ test("a path of several routers has the methods of all, but not one of the servi
   }
 });
 
-test("OPTIONS * is answered for the server, and no other method of that target", async () => {
+test("OPTIONS * lists the methods of the server; other methods of * are refused", async () => {
   const { ask } = openStage(() => ({ status: 200 }));
   const options = await ask({ method: "OPTIONS", path: "*" });
   assert.equal(options.status, 204);
@@ -162,7 +162,7 @@ test("OPTIONS * is answered for the server, and no other method of that target",
   assert.equal((await ask({ path: "*" })).status, 400);
 });
 
-test("an allowed origin may read the response, refusals too, any other may not", async () => {
+test("an allowed origin may read responses, refusals too; no other origin may", async () => {
   const { ask } = openStage(() => {
     throw new Problem(409, "conflict", "No.");
   });
@@ -174,7 +174,7 @@ test("an allowed origin may read the response, refusals too, any other may not",
   assert.deepEqual(valuesOf(other, "vary"), ["Origin"]);
 });
 
-// what is thrown, the errors' shape, status, what the body says, what it never says
+// what is thrown, the shape of errors, the status, what the body says
 type Thrown = [what: unknown, errors: Operation["errors"], status: number, says: RegExp];
 const THROWN: readonly Thrown[] = [
   [new Problem(409, "conflict", "No."), "problem", 409, /urn:gatepost:problem:conflict/],
@@ -209,7 +209,7 @@ for (const [thrown, errors, status, says] of THROWN) {
   });
 }
 
-test("what cannot be stored is said not to be, and of a GET nothing is", async () => {
+test("a 503 says that nothing was stored, unless the request is a GET", async () => {
   for (const [method, detail] of [
     ["GET", "Storage is unavailable."],
     ["POST", "Storage is unavailable; this was not stored."],
@@ -221,7 +221,7 @@ test("what cannot be stored is said not to be, and of a GET nothing is", async (
   }
 });
 
-test("what fails for a client that closed its side is 499, and a refusal what it is", async () => {
+test("for a client that has gone an error is 499; a refusal is only logged as 499", async () => {
   const statuses: unknown[] = [];
   for (const thrown of [new Error("aborted"), new Problem(409, "conflict", "No.")]) {
     const { ask, logged } = openStage(() => {
@@ -232,7 +232,7 @@ test("what fails for a client that closed its side is 499, and a refusal what it
   assert.deepEqual(statuses, [499, 499, 409, 499]);
 });
 
-test("a browser that has lost its way gets a page, a program the problem document", async () => {
+test("an unknown path is a page for a browser, a problem document for a program", async () => {
   const { ask } = openStage(() => ({ status: 200 }));
   const chromium = "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8";
   const page = "text/html; charset=utf-8";
@@ -253,7 +253,7 @@ test("a browser that has lost its way gets a page, a program the problem documen
   assert.deepEqual(valuesOf(found, "content-type"), [problem]);
 });
 
-test("below a base path nothing outside of it is found but metadata", async () => {
+test("with a base path nothing outside it is found except metadata", async () => {
   const stage = openStage(() => ({ status: 200 }), { path: "/.well-known/x" }, "/base");
   assert.equal((await stage.ask({ path: "/base/.well-known/x" })).status, 200);
   assert.equal((await stage.ask({ path: "/.well-known/x/base" })).status, 200);
@@ -261,7 +261,7 @@ test("below a base path nothing outside of it is found but metadata", async () =
   assert.equal((await stage.ask({ path: "/basex/.well-known/x" })).status, 404);
 });
 
-/** A pipeline whose tokens are good for so many checks, and one operation that needs one. */
+/** A pipeline that accepts a token `checks` times, with one operation that needs a token. */
 function openProtectedStage(
   checks: number,
   more: Partial<Operation>,
@@ -299,7 +299,7 @@ function openProtectedStage(
   };
 }
 
-test("a token that ended while a body came in is refused, its handler not called", async () => {
+test("a token that ends while the body is read is refused, and nothing is done", async () => {
   let calls = 0;
   const handle = () => Promise.resolve({ status: 200 + calls++ });
   const parsed = openProtectedStage(1, { body: record({ a: TEXT }), handle });
@@ -317,7 +317,7 @@ test("a token that ended while a body came in is refused, its handler not called
   assert.equal((await good.send('{"a":"b"}')).status, 200);
 });
 
-test("a handler gets the query and the body as they were parsed", async () => {
+test("a handler gets the parsed query and body", async () => {
   const seen: unknown[] = [];
   const { send } = openProtectedStage(2, {
     query: pagination(),
@@ -331,11 +331,11 @@ test("a handler gets the query and the body as they were parsed", async () => {
   assert.deepEqual(seen, [{ limit: 5 }, { a: "b" }]);
 });
 
-test("what is wrong with a body is listed; its type and size are checked first", async () => {
+test("all errors of a body are listed; its type and size are checked first", async () => {
   const refuse = async (body: string, type?: string) => {
     const stage = openProtectedStage(1, { body: object({ a: TEXT }) });
     const { status, body: response } = await stage.send(body, type);
-    assert.equal(stage.checks(), 1, "refused by its body");
+    assert.equal(stage.checks(), 1, "refused for its body");
     return [status, JSON.parse(String(response)).errors];
   };
   assert.deepEqual(await refuse('{"b":1}'), [400, [
@@ -349,7 +349,7 @@ test("what is wrong with a body is listed; its type and size are checked first",
 const QUOTAS = { "RateLimit-Policy": '"user";q=1;w=1', RateLimit: '"user";r=0;t=1' };
 const REFUSAL = new Problem(429, "rate_limited", "Too many.", { headers: { "Retry-After": "1" } });
 
-/** A pipeline of which every request, or none, is refused; notes who was counted. */
+/** A pipeline whose rate limit refuses all requests, or none, and notes whom it counts. */
 function openLimitedStage(
   more: Partial<Operation>,
   { checks = 9, refusal }: { checks?: number; refusal?: Problem } = { refusal: REFUSAL },
@@ -366,7 +366,7 @@ function quotasOf({ headers = {} }: HttpResponse) {
   return { "RateLimit-Policy": headers["RateLimit-Policy"], RateLimit: headers["RateLimit"] };
 }
 
-test("a request past its limit gets 429 before its body is read", async () => {
+test("a request past its rate limit gets 429 before its body is read", async () => {
   const read = { isBody: false };
   const body = { ...TEXT, parse: () => String(read.isBody = true) };
   const stage = openLimitedStage({ body });
@@ -377,13 +377,13 @@ test("a request past its limit gets 429 before its body is read", async () => {
   assert.deepEqual(quotasOf(response), QUOTAS);
 });
 
-test("a request without a valid token is not counted", async () => {
+test("a request without a valid token does not count against a rate limit", async () => {
   const stage = openLimitedStage({}, { checks: 0 });
   assert.equal((await stage.send("{}")).status, 401);
   assert.deepEqual(stage.counted, []);
 });
 
-test("a request is counted once, and its response says so, an error too", async () => {
+test("a request counts once, and its response has RateLimit headers, an error too", async () => {
   const failing = () => Promise.reject(new Error("no"));
   for (const [status, more] of [
     [204, {}],
@@ -398,13 +398,13 @@ test("a request is counted once, and its response says so, an error too", async 
   }
 });
 
-test("an OAuth endpoint refuses past a limit as it refuses past its own", async () => {
+test("an OAuth endpoint past its rate limit responds with an OAuth error", async () => {
   const { status, headers, body } = await openLimitedStage({ errors: "oauth" }).send("a=b");
   assert.deepEqual([status, headers?.["Retry-After"]], [429, "1"]);
   assert.equal(JSON.parse(String(body)).error, "temporarily_unavailable");
 });
 
-test("a preflight is under the policy of the method that it asks for", async () => {
+test("a preflight gets the CORS policy of the method that it asks for", async () => {
   const open = sampleOperation({ cors: corsPolicy(["https://shop.example"], ["X-Cart"]) });
   const closed = sampleOperation({ method: "POST" });
   const pipeline = createPipeline({
@@ -412,7 +412,7 @@ test("a preflight is under the policy of the method that it asks for", async () 
     bearer,
     issuer: ISSUER,
     isOriginAllowed: () => Promise.resolve(false),
-    limit: () => ({ headers: QUOTAS, refusal: REFUSAL }), // never asked
+    limit: () => ({ headers: QUOTAS, refusal: REFUSAL }), // never called
     site: { name: "Northwind", host: "api.northwind.example", basePath: "" },
     maxBodyBytes: 100,
     log: { debug() {}, info() {}, warn() {}, error() {} },

@@ -14,7 +14,7 @@ const ALICE_IN_SHOP: Caller = { ...ALICE, clientId: "a1" };
 const BOB_IN_SHOP: Caller = { ...ALICE_IN_SHOP, sub: "u2" };
 const SHOP: Caller = { ...ALICE, sub: "a1", kind: "app", clientId: "a1" };
 
-/** Limits of these principals, and of all others. */
+/** Rate limits of the given principals, and the one for all others. */
 function openStage(rates: Readonly<Record<string, string>> = {}, all = "") {
   const parsed = parseConfig({ GATEPOST_RATE_LIMIT: all });
   assert.ok(parsed.ok);
@@ -26,7 +26,7 @@ function openStage(rates: Readonly<Record<string, string>> = {}, all = "") {
     },
     metrics: createServiceMetrics(),
   }, () => 5_000);
-  /** Whether it is let through, and what its response says of limits. */
+  /** Whether the request is refused, and the RateLimit header of its response. */
   return (caller?: Caller, { address = "192.0.2.1", ...more }: Partial<Operation> & {
     address?: string;
   } = {}) => {
@@ -44,12 +44,12 @@ const limitOf = (rate: string, by: "caller" | "app" | "address") => {
   return { limit: { ...parsed, by } };
 };
 
-test("without any limit there is none", () => {
+test("a request is not limited where no limit is configured", () => {
   const ask = openStage();
   assert.deepEqual([ask(), ask(ALICE), ask(SHOP)], ["no limit", "no limit", "no limit"]);
 });
 
-test("a refusal names the limit, the others are not counted by it", () => {
+test("a refusal names its limit, and does not count against the other limits", () => {
   const ask = openStage({ u1: "100/1m" });
   const endpoint = limitOf("1/10s", "caller");
   assert.equal(ask(ALICE, endpoint), '"endpoint";r=0;t=10, "user";r=99;t=1');
@@ -58,14 +58,14 @@ test("a refusal names the limit, the others are not counted by it", () => {
   assert.equal(ask(ALICE, { ...endpoint, path: "/y" }), '"endpoint";r=0;t=10, "user";r=97;t=2');
 });
 
-test("where several refuse, the longest wait counts", () => {
+test("where several limits refuse, Retry-After is the longest wait", () => {
   const ask = openStage({ u1: "1/1m" });
   ask(ALICE, limitOf("1/10s", "caller"));
   assert.equal(ask(ALICE, limitOf("1/10s", "caller")),
     '429 60 "endpoint";r=0;t=10, "user";r=0;t=60');
 });
 
-test("an endpoint's limit counts callers, apps or addresses together", () => {
+test("an endpoint's limit counts requests by caller, by app or by address", () => {
   const by = (by: "caller" | "app" | "address") => {
     const ask = openStage();
     const shared = limitOf("9/1s", by);
@@ -83,7 +83,7 @@ test("an endpoint's limit counts callers, apps or addresses together", () => {
   assert.equal(by("address"), "8876");
 });
 
-test("a user is counted under the rate of the app in use, too; an app under its own", () => {
+test("a user's request counts against the app's rate too, an app's against its own", () => {
   const ask = openStage({ a1: "9/1s" });
   assert.equal(ask(ALICE), "no limit");
   assert.equal(ask(ALICE_IN_SHOP), '"app";r=8;t=1');
@@ -92,7 +92,7 @@ test("a user is counted under the rate of the app in use, too; an app under its 
   assert.equal(both(ALICE_IN_SHOP), '"user";r=4;t=1, "app";r=8;t=1');
 });
 
-test("GATEPOST_RATE_LIMIT is for who has no rate, and for addresses without a token", () => {
+test("GATEPOST_RATE_LIMIT is for callers without a rate, and for anonymous addresses", () => {
   const ask = openStage({ u1: "5/1s" }, "9/1s");
   assert.equal(ask(ALICE), '"user";r=4;t=1');
   assert.equal(ask(BOB_IN_SHOP), '"user";r=8;t=1');
@@ -102,7 +102,7 @@ test("GATEPOST_RATE_LIMIT is for who has no rate, and for addresses without a to
   assert.equal(ask(undefined, { limit: "never" }), "no limit");
 });
 
-test("the addresses of one IPv6 network are one", () => {
+test("the addresses of one IPv6 /64 count as one", () => {
   const ask = openStage({}, "9/1s");
   const addresses = ["2001:db8::1", "2001:db8::ffff:1", "2001:db8:0:1::1"];
   assert.deepEqual(addresses.map((address) => ask(undefined, { address })),

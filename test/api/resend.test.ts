@@ -13,7 +13,7 @@ import { backendCaller, sampleRequest } from "../helpers/http_request.ts";
 
 const NOW_MS = Date.UTC(2026, 0, 1);
 
-test("a caller stops a resend that runs, and no one else's of the subscription", async (t) => {
+test("a caller can stop only the own resends of a subscription, while they run", async (t) => {
   const database = openDatabase(t);
   const caller = { ...backendCaller(Infinity), clientId: "login" };
   const [id, other] = [newId("s", NOW_MS), newId("s", NOW_MS)];
@@ -52,7 +52,7 @@ test("a caller stops a resend that runs, and no one else's of the subscription",
   await assert.rejects(stop(id, own), { status: 409 });
 });
 
-test("a console sends more than 10,000 again only soon after the password was typed", async (t) => {
+test("a console resends over 10,000 deliveries only soon after a password login", async (t) => {
   const database = openDatabase(t);
   const sub = await addUser(database);
   const event = newId("e", NOW_MS);
@@ -70,7 +70,7 @@ test("a console sends more than 10,000 again only soon after the password was ty
   ]);
   await add(1, 10_000);
   const revocations = { refresh: async () => {} };
-  const now = () => NOW_MS + 60_000; // later than what was dispatched
+  const now = () => NOW_MS + 60_000; // after the dispatch
   const parts = { database, heavy: database, revocations, wake() {}, now };
   const services = parts as unknown as Services;
   const start = managedDeliveryOperations(services).find(({ id }) => id === "resendDeliveries");
@@ -100,7 +100,7 @@ test("a console sends more than 10,000 again only soon after the password was ty
   assert.equal(await send("console"), 202);
 });
 
-test("what a resend comes to is counted where it holds up no request", async (t) => {
+test("a dry run counts by the heavy reader, so that it delays no request", async (t) => {
   const stored = openDatabase(t);
   const database = { ...stored, query: () => assert.fail("counts beside the requests") };
   const services = { database, heavy: stored, now: () => NOW_MS } as unknown as Services;
@@ -117,7 +117,7 @@ test("what a resend comes to is counted where it holds up no request", async (t)
   assert.equal(response.body, '{"count":0}');
 });
 
-test("a trial whose delivery changes meanwhile is refused for that", async (t) => {
+test("a trial resend is refused when its delivery changes meanwhile", async (t) => {
   const database = openDatabase(t);
   const [event, nowMs] = [newId("e", NOW_MS), NOW_MS + 60_000];
   await database.write([

@@ -9,7 +9,7 @@ function route(method: Operation["method"], path: string): Operation {
   return sampleOperation({ method, path });
 }
 
-/** Paths as `order` has them, and which of them answers what. */
+/** The patterns of the routes, and the pattern that each path matches. */
 const PATHS = [
   "/a/:id",
   "/a/:id/b",
@@ -34,25 +34,20 @@ const FOUND = [
 for (const [name, order] of [["in order", PATHS], ["reversed", PATHS.toReversed()]] as const) {
   const find = createRouter(order.map((path) => route("GET", path)));
   for (const [path, found] of FOUND) {
-    test(`createRouter() with routes ${name}: ${path} is answered by ${found}`, () => {
+    test(`createRouter() with routes ${name}: ${path} matches ${found}`, () => {
       assert.equal(find("GET", path)?.operation?.path, found);
     });
   }
 }
 
-test("createRouter() finds nothing for another number of segments or an empty one", () => {
+test("createRouter() finds nothing for another number of segments or an empty segment", () => {
   const find = createRouter(PATHS.map((path) => route("GET", path)));
   for (const path of ["/a", "/a/", "/a/x/y/z", "/a//b", "/A/x", "/a/x/b/c/d"]) {
     assert.equal(find("GET", path), undefined, path);
   }
 });
 
-test("createRouter() decodes parameters", () => {
-  const find = createRouter([route("GET", "/a/:id")]);
-  assert.deepEqual({ ...find("GET", "/a/b%20c%C3%A4")?.params }, { id: "b cä" });
-});
-
-test("createRouter() tells the methods of a path whose method is another", () => {
+test("createRouter() lists the methods of a path that lacks the request's method", () => {
   const find = createRouter([route("GET", "/a/:id"), route("DELETE", "/a/:id")]);
   const match = find("POST", "/a/x");
   assert.equal(match?.operation, undefined);
@@ -60,7 +55,7 @@ test("createRouter() tells the methods of a path whose method is another", () =>
   assert.equal(find("HEAD", "/a/x")?.operation?.method, "GET");
 });
 
-test("createRouter() takes paths by case, and no slash behind", () => {
+test("createRouter() compares paths by case, and accepts no trailing slash", () => {
   const find = createRouter([route("GET", "/consumer/event")]);
   assert.ok(find("GET", "/consumer/event"));
   for (const path of ["/consumer/event/", "/Consumer/event", "/consumer//event", "/"]) {
@@ -68,12 +63,12 @@ test("createRouter() takes paths by case, and no slash behind", () => {
   }
 });
 
-test("createRouter() finds a literal path by its exact text, an encoded one not", () => {
+test("createRouter() finds a literal path by its exact text, not in encoded form", () => {
   const find = createRouter([route("GET", "/consumer/event")]);
   assert.equal(find("GET", "/consumer/%65vent"), undefined);
 });
 
-test("createRouter() knows no method but those it was given, by case", () => {
+test("createRouter() knows only the methods that it was given, in the same case", () => {
   const find = createRouter([route("POST", "/a")]);
   for (const method of ["GET", "HEAD", "post", "TRACE", "CONNECT", "toString", "__proto__", ""]) {
     const match = find(method, "/a");
@@ -82,21 +77,14 @@ test("createRouter() knows no method but those it was given, by case", () => {
   }
 });
 
-test("createRouter() answers a broken parameter with 400, whoever asks", () => {
-  const find = createRouter([route("GET", "/a/:id")]);
-  for (const path of ["/a/%", "/a/%zz", "/a/%ff", "/a/%c3"]) {
-    assert.throws(() => find("GET", path), isMalformed, path);
-  }
-});
-
-test("createRouter() keeps paths apart that objects would not", () => {
+test("createRouter() finds no path that is named like a member of every object", () => {
   const find = createRouter([route("GET", "/a")]);
   for (const path of ["__proto__", "constructor", "/__proto__"]) {
     assert.equal(find("GET", path), undefined, path);
   }
 });
 
-describe("checkPath() takes", () => {
+describe("checkPath() accepts", () => {
   const table = [
     "/",
     "/a",
@@ -117,7 +105,7 @@ describe("checkPath() takes", () => {
   }
 });
 
-test("checkPath() encodes what URLPattern does", () => {
+test("checkPath() encodes the characters that URLPattern encodes", () => {
   assert.equal(checkPath("/a\"b/`<>^{}?#"), "/a%22b/%60%3C%3E%5E%7B%7D%3F%23");
 });
 
@@ -130,8 +118,8 @@ describe("checkPath() refuses with 400", () => {
     ["two dots at the end", "/a/.."],
     ["encoded dots", "/a/%2e%2e/b"],
     ["encoded dots in upper case", "/a/%2E%2E"],
-    ["half encoded dots", "/a/.%2e/b"],
-    ["the other half", "/a/%2e./b"],
+    ["two dots, the second encoded", "/a/.%2e/b"],
+    ["two dots, the first encoded", "/a/%2e./b"],
     ["an encoded single dot", "/%2e/b"],
     ["an encoded slash", "/a%2fb"],
     ["an encoded slash in upper case", "/a%2Fb"],
@@ -144,11 +132,11 @@ describe("checkPath() refuses with 400", () => {
     ["a line feed", "/a\nb"],
     ["a line feed at the end", "/a\n"],
     ["a DEL", "/a\u007f"],
-    ["what is not ASCII", "/\u00fc"],
-    ["no slash in front", "a"],
+    ["a character outside ASCII", "/\u00fc"],
+    ["no leading slash", "a"],
     ["a whole URL", "http://evil.example/a"],
     ["an asterisk", "*"],
-    ["nothing", ""],
+    ["an empty path", ""],
   ];
   for (const [what, path] of table) {
     test(what, () => assert.throws(() => checkPath(path), isMalformed));

@@ -84,7 +84,7 @@ test("parameters are percent-decoded", () => {
   }
 });
 
-test("params have no name that the path did not send", () => {
+test("params have no inherited members", () => {
   for (const path of ["/a", "/:x", "/*"]) {
     const match = createRouter([route(`GET ${path}`)])("GET", "/a");
     assert.ok(match?.operation);
@@ -104,7 +104,7 @@ test("broken percent-encoding in a parameter is a 400", () => {
   }
 });
 
-test("methods are looked at before 405 is said", () => {
+test("patterns without the method are passed over, and 405 lists the methods of all", () => {
   const match = createRouter([
     route("POST /orders"),
     route("GET /orders/new"),
@@ -153,7 +153,7 @@ test("matching agrees with URLPattern on random patterns and paths", (t) => {
           ? random.pick(pieces)
           : part.replace(/^[:*{].*/, random.pick(["7", "a"]))
       );
-      // As clients send it.
+      // Encoded as clients do.
       const path = `/${given.join("/")}${random.pick(tails)}`
         .replace(/[^!-~]/g, encodeURIComponent);
       const result = reference.exec({ pathname: path });

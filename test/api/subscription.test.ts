@@ -5,7 +5,7 @@ import { parseShape } from "../../src/base/shape.ts";
 import { checkReachable } from "../../src/api/subscription.ts";
 import { NewSubscription, SubscriptionChange } from "../../src/event/subscription.ts";
 
-test("an endpoint is refused for the reason that the service has", () => {
+test("an endpoint is refused with the reason that the address guard gives", () => {
   const refuseEndpoint = (url: URL) => url.hostname === "10.0.0.1" ? "Not there." : undefined;
   const check = checkReachable({ refuseEndpoint });
   const endpoint = "http://10.1/"; // the same address, written shorter

@@ -18,7 +18,7 @@ import { bodyOf, site } from "../../helpers/pages.ts";
 
 const NOW_MS = Date.UTC(2040, 0, 1);
 
-/** A visit of a user who is logged in, with what the pages work with. */
+/** A visit of a user who is logged in, with the services of the pages. */
 async function openVisit(t: TestContext) {
   const database = openDatabase(t);
   const now = () => NOW_MS;
@@ -57,11 +57,11 @@ async function openVisit(t: TestContext) {
   };
 }
 
-describe("a code that is not stored, since its session has just ended, is not sent", () => {
+describe("no code is sent, and no consent stored, once the session has ended:", () => {
   for (const isConsent of [true, false]) {
     for (const isRegistered of [true, false]) {
       const what = `${isConsent ? "with" : "without"} a consent, to an app that is ` +
-        `${isRegistered ? "registered" : "known by its document"}: nobody granted anything`;
+        `${isRegistered ? "registered" : "known by its document"}`;
       test(what, async (t) => {
         const { database, visit, user, app, request, services, actions } = await openVisit(t);
         const insert = insertApp(app, undefined);
@@ -81,13 +81,13 @@ describe("a code that is not stored, since its session has just ended, is not se
   }
 });
 
-describe("a code for which nobody is asked is not sent, and nothing of it stored", () => {
+describe("a code without a consent page is neither sent nor stored", () => {
   const end = { reason: "grant withdrawn" };
   const changes: [what: string, (user: string, app: App) => Sql[], Partial<App>?][] = [
     ["once the consent is withdrawn", (user, { id }) => withdrawConsent(user, id, end, NOW_MS, 1)],
-    ["once the app is not trusted any more",
+    ["once the app is no longer trusted",
       (_, app) => [updateApp(app, { ...app, trusted: false })], { trusted: true }],
-    ["once the app is at another origin",
+    ["once the app has another origin",
       (_, app) => [updateApp(app, { ...app, url: "https://other.example/" })], { trusted: true }],
   ];
   for (const [what, change, more] of changes) {
@@ -111,7 +111,7 @@ describe("a code for which nobody is asked is not sent, and nothing of it stored
   }
 });
 
-test("an app that another process has just stored by its document is a conflict: to try anew",
+test("a code for an app whose document another process has just stored is a conflict",
   async (t) => {
     const { database, visit, user, request, services } = await openVisit(t);
     const metadataUrl = "https://app.example/client.json";
@@ -126,7 +126,7 @@ test("an app that another process has just stored by its document is a conflict:
     );
   });
 
-test("a one-time password that is used while its login is stored is wrong, not an error",
+test("a one-time password used up before its login is stored counts as a wrong password",
   async (t) => {
     const { database, visit, request, services, actions } = await openVisit(t);
     const { sessions } = services;

@@ -28,7 +28,7 @@ async function open(t: TestContext) {
     sessions,
     visit,
     addUser: () => addUser(database),
-    /** Logs in with what cookies the browser has, and returns those that it has then. */
+    /** Logs in with the browser's cookies, and returns those that it has afterwards. */
     async logIn(user: string, cookie = ""): Promise<string> {
       const cookies = await sessions.logIn(await visit(cookie), user, now(), sampleRequest());
       return cookies.map((each) => each.split(";")[0]).join("; ");
@@ -36,7 +36,7 @@ async function open(t: TestContext) {
   };
 }
 
-test("a login that opens no session, since its user has ended, is not recorded", async (t) => {
+test("a login of a deleted or revoked user opens no session and is not audited", async (t) => {
   const { database, visit, logIn, addUser } = await open(t);
   const [user, gone] = [await addUser(), await addUser()];
   await logIn(user);
@@ -48,7 +48,7 @@ test("a login that opens no session, since its user has ended, is not recorded",
     [{ action: "user.login", target: user }]);
 });
 
-test("a session lasts twelve hours from its login on", async (t) => {
+test("a session lasts twelve hours from its login", async (t) => {
   const { clock, visit, logIn, addUser } = await open(t);
   const user = await addUser();
   const cookie = await logIn(user);
@@ -58,12 +58,12 @@ test("a session lasts twelve hours from its login on", async (t) => {
   assert.equal((await visit(cookie)).user, undefined);
 });
 
-test("a session is noted as seen once in five minutes, and by no HEAD", async (t) => {
+test("the last use of a session is stored every five minutes, but not for HEAD", async (t) => {
   const { database, clock, sessions, logIn, addUser } = await open(t);
   const cookie = await logIn(await addUser());
   async function seenAfter(method: string) {
     await sessions.open(sampleRequest({ headers: { cookie }, method }));
-    await addUser(); // stored behind what nobody waits for
+    await addUser(); // stored after the write that nothing awaits
     return database.query(sql`SELECT seenAtMs FROM sessions`);
   }
   assert.deepEqual(await seenAfter("HEAD"), [{ seenAtMs: null }]);
@@ -75,8 +75,8 @@ test("a session is noted as seen once in five minutes, and by no HEAD", async (t
   assert.deepEqual(await seenAfter("GET"), [{ seenAtMs: clock.nowMs }]);
 });
 
-describe("a browser is known as the device of", () => {
-  test("who has logged in with it, for 180 days", async (t) => {
+describe("a browser is a known device of", () => {
+  test("a user who has logged in with it, for 180 days", async (t) => {
     const { clock, sessions, visit, logIn, addUser } = await open(t);
     const user = await addUser();
     const cookie = await logIn(user);
@@ -87,13 +87,13 @@ describe("a browser is known as the device of", () => {
     assert.equal(await isKnown(), false);
   });
 
-  test("nobody else", async (t) => {
+  test("no other user", async (t) => {
     const { sessions, visit, logIn, addUser } = await open(t);
     const cookie = await logIn(await addUser());
     assert.equal(sessions.findDevice(await visit(cookie), await addUser()), undefined);
   });
 
-  test("the last four who have", async (t) => {
+  test("the last four users who have logged in", async (t) => {
     const { sessions, visit, logIn, addUser } = await open(t);
     const users = await Promise.all(Array.from({ length: 5 }, addUser));
     let cookie = "";
@@ -103,14 +103,14 @@ describe("a browser is known as the device of", () => {
     assert.deepEqual(known, [false, true, true, true, true]);
   });
 
-  test("each user once, however often that one logs in", async (t) => {
+  test("a user once, however often the user logs in", async (t) => {
     const { visit, logIn, addUser } = await open(t);
     const user = await addUser();
     const cookie = await logIn(user, await logIn(user));
     assert.equal((await visit(cookie)).devices.length, 1);
   });
 
-  test("nobody where another service has signed it", async (t) => {
+  test("no user where another service has signed its cookie", async (t) => {
     const { createFor, visit, logIn, addUser } = await open(t);
     const user = await addUser();
     const other = createFor(Buffer.alloc(32, 2));

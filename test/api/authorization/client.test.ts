@@ -42,7 +42,7 @@ async function open(t: TestContext, more: Partial<App> = {}) {
     clock,
     app,
     serve: clients.serve,
-    /** The failures that the audit has, with the addresses that they came from. */
+    /** The failures in the audit log, with their addresses. */
     async listFailures(): Promise<string[]> {
       await failures.flush();
       const page = await listPart(database, AUDIT_LIST, {
@@ -52,7 +52,7 @@ async function open(t: TestContext, more: Partial<App> = {}) {
       });
       return page.items.map(({ target, address }) => `${target} from ${address}`);
     },
-    /** The app, or the error that it gets. */
+    /** The app, or the error of its authentication. */
     async authenticate(
       secret: string,
       address = "192.0.2.1",
@@ -78,11 +78,11 @@ async function failOften({ authenticate }: Clients, address: string): Promise<vo
 }
 
 function assertStatus(outcome: App | OAuthError | Problem, status: 401 | 429): void {
-  assert.ok(outcome instanceof Error, "it was taken");
+  assert.ok(outcome instanceof Error, "it was accepted");
   assert.equal(outcome.status, status);
 }
 
-test("after 50 failures an address waits until the first is 15 minutes old", async (t) => {
+test("50 failures throttle an address until the first is 15 minutes old", async (t) => {
   const clients = await open(t);
   await failOften(clients, "192.0.2.1");
   clients.clock.nowMs += 60_000;
@@ -95,9 +95,9 @@ test("after 50 failures an address waits until the first is 15 minutes old", asy
   assertStatus(await clients.authenticate("wrong"), 401);
 });
 
-test("what another process has just changed of an app lets it in", async (t) => {
+test("a secret that another process has just set is accepted at once", async (t) => {
   const clients = await open(t);
-  await clients.authenticate("right"); // from now on it is held in memory
+  await clients.authenticate("right"); // from now on the app is cached
   await clients.database.write([replaceAppSecret(clients.app.id, sha256("next"), 0)]);
   for (const outcome of await Promise.all(["next", "next"].map((s) => clients.authenticate(s)))) {
     assert.equal((outcome as App).id, clients.app.id);
@@ -106,7 +106,7 @@ test("what another process has just changed of an app lets it in", async (t) => 
   assertStatus(await clients.authenticate("right"), 401);
 });
 
-test("work that fails by itself is done once, though the app has changed meanwhile", async (t) => {
+test("a request that fails runs once, though its app has changed meanwhile", async (t) => {
   const { database, app, serve } = await open(t);
   const form = parseForm(`client_id=${app.id}&client_secret=right`);
   assert.ok(form);
@@ -120,7 +120,7 @@ test("work that fails by itself is done once, though the app has changed meanwhi
   assert.equal(times, 1);
 });
 
-test("an assertion is not used up by what is held of its app in memory", async (t) => {
+test("an assertion is not used up by a check against an outdated cached app", async (t) => {
   const { privateKey, publicKey } = generateKeyPairSync("ec", { namedCurve: "P-256" });
   const jwks = [PUBLIC_JWK.parse(publicKey.export({ format: "jwk" }), assert.fail)];
   const clients = await open(t, { jwks, status: "disabled" });
@@ -136,14 +136,14 @@ test("an assertion is not used up by what is held of its app in memory", async (
   assert.equal((await prove() as App).id, id);
 });
 
-test("failures count by the /64 of an IPv6 address", async (t) => {
+test("the failures of an IPv6 address count for its /64", async (t) => {
   const clients = await open(t);
   await failOften(clients, "2001:db8::1");
   assertStatus(await clients.authenticate("wrong", "2001:db8::ffff"), 429);
   assertStatus(await clients.authenticate("wrong", "2001:db8:0:1::1"), 401);
 });
 
-test("past the limit the right secret is taken, and no failure is recorded", async (t) => {
+test("past the limit the right secret is accepted, and no failure is audited", async (t) => {
   const clients = await open(t);
   await failOften(clients, "192.0.2.1");
   const before = await clients.listFailures();
@@ -152,7 +152,7 @@ test("past the limit the right secret is taken, and no failure is recorded", asy
   assert.deepEqual(await clients.listFailures(), before);
 });
 
-test("a failure is recorded with the app that was named, an unknown name as unknown", async (t) => {
+test("a failure is audited with its app, or as unknown for an unknown client id", async (t) => {
   const { authenticate, listFailures, app } = await open(t);
   await authenticate("wrong");
   await authenticate("wrong", "198.51.100.1", "aunknown");
@@ -160,11 +160,11 @@ test("a failure is recorded with the app that was named, an unknown name as unkn
   assert.deepEqual(seen.sort(), [`${app.id} from 192.0.2.1`, "unknown from 198.51.100.1"]);
 });
 
-describe("the secret that was replaced is good", () => {
+describe("a secret that was replaced", () => {
   const untilMs = NOW_MS + DAY_MS;
   for (const [what, atMs, isGood] of [
-    ["to its last millisecond", untilMs - 1, true],
-    ["and not from its end on", untilMs, false],
+    ["is accepted until its end", untilMs - 1, true],
+    ["is refused from its end on", untilMs, false],
   ] as const) {
     test(what, async (t) => {
       const clients = await open(t);
@@ -177,7 +177,7 @@ describe("the secret that was replaced is good", () => {
   }
 });
 
-test("a public app is one without a secret, and a disabled app is none", async (t) => {
+test("a public app authenticates only without a secret, a disabled app never", async (t) => {
   const publicClients = await open(t, { type: "public" });
   assert.equal((await publicClients.authenticate("") as App).id, publicClients.app.id);
   assertStatus(await publicClients.authenticate("right"), 401);

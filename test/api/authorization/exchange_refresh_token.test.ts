@@ -30,7 +30,7 @@ const key = importKey("k1", "ES256", await generatePrivateKey("ES256"));
 const ofApp = sampleApp();
 
 type Write = () => Promise<number[]>;
-/** What becomes of one exchange's write in place of its being stored. */
+/** What happens to the write of one exchange. */
 type Fate = (write: Write) => Promise<number[]>;
 
 const unknown = () => Promise.reject(new OutcomeUnknownError("no answer"));
@@ -39,7 +39,7 @@ const stored: Fate = async (write) => {
   return unknown();
 };
 
-/** A grant with its first refresh token, and an engine of which each exchange meets a fate. */
+/** A grant with its first refresh token, and a database with the fates of the next exchanges. */
 async function openStage(t: TestContext, isOld = false, madeAtMs = NOW_MS, app = ofApp) {
   const real = openDatabase(t);
   const fates: Fate[] = [];
@@ -104,7 +104,7 @@ function parse(tokens: ReturnType<typeof createTokenIssuer>, token: string) {
   return handle;
 }
 
-/** Holds a write back until it is let go, which its caller never hears of. */
+/** A fate that delays the write until `arrive()`; the exchange does not learn the outcome. */
 function late() {
   const { promise, resolve } = Promise.withResolvers<void>();
   const { promise: done, resolve: end } = Promise.withResolvers<number[]>();
@@ -124,12 +124,12 @@ function late() {
 const isUnknown = { name: "OutcomeUnknownError" };
 const isRefused = { code: "invalid_grant" };
 
-test("is refused past the end of its chain, where lifetimes are shorter now", async (t) => {
+test("a refresh is refused past the end of its chain, before its token expires", async (t) => {
   const { first, exchange } = await openStage(t, false, NOW_MS - 13 * REFRESH_TTL_MS);
   await assert.rejects(exchange(first), isRefused);
 });
 
-test("is refused to a console whose user has no session left", async (t) => {
+test("a refresh by the console is refused once its user has no session left", async (t) => {
   const console = { ...ofApp, id: CONSOLE_APP };
   const { database, user, first, exchange } = await openStage(t, false, NOW_MS, console);
   const session = (untilMs: number) => insertSession(sha256(`${untilMs}`), user, NOW_MS, untilMs);
@@ -139,10 +139,10 @@ test("is refused to a console whose user has no session left", async (t) => {
   assert.ok(await exchange(first));
 });
 
-describe("a refresh whose outcome the engine did not learn", () => {
+describe("a refresh whose outcome is unknown", () => {
   for (const isOld of [false, true]) {
     const which = isOld ? "a token of 0.1.0" : "a token";
-    test(`succeeds where it was stored all the same: ${which}`, async (t) => {
+    test(`succeeds where it was stored: ${which}`, async (t) => {
       const { first, fates, exchange, isRevoked } = await openStage(t, isOld);
       fates.push(stored);
       await exchange(await exchange(first));
@@ -150,7 +150,7 @@ describe("a refresh whose outcome the engine did not learn", () => {
     });
   }
 
-  test("is told as such where nothing can be read either, and may be repeated", async (t) => {
+  test("fails as unknown where the database cannot be read, and may be repeated", async (t) => {
     const { first, fates, setDown, exchange, isRevoked } = await openStage(t);
     fates.push(async (write) => {
       await write();
@@ -183,7 +183,7 @@ describe("a refresh whose outcome the engine did not learn", () => {
     assert.equal(await isRevoked(), false);
   });
 
-  test("may be repeated where it is stored while the repeat is", async (t) => {
+  test("may be repeated where it is stored during the repeat", async (t) => {
     const { first, fates, exchange, isRevoked } = await openStage(t);
     const { fate, arrive } = late();
     fates.push(fate, async (write) => {
@@ -196,7 +196,7 @@ describe("a refresh whose outcome the engine did not learn", () => {
   });
 
   for (const attempt of [1, 2]) {
-    test(`never takes the place of what was answered later: attempt ${attempt}`, async (t) => {
+    test(`never replaces a token that was issued later: attempt ${attempt}`, async (t) => {
       const { first, fates, exchange, isRevoked } = await openStage(t);
       const { fate, arrive } = late();
       if (attempt === 2) await exchange(first); // its response is lost
@@ -212,7 +212,7 @@ describe("a refresh whose outcome the engine did not learn", () => {
 });
 
 describe("two refreshes with one token", () => {
-  /** Two that have both been looked up before either is stored. */
+  /** Two exchanges that both read the token before either is stored. */
   async function exchangeTwice(exchange: () => Promise<string>, fates: Fate[]) {
     const both = Promise.withResolvers<void>();
     let here = 0;
@@ -225,7 +225,7 @@ describe("two refreshes with one token", () => {
     return Promise.allSettled([exchange(), exchange()]);
   }
 
-  test("both succeed where it is current, as if the first response had been lost", async (t) => {
+  test("both succeed where it is current, as if the first response was lost", async (t) => {
     const { first, fates, exchange, isRevoked, stateOf } = await openStage(t);
     const responses = await exchangeTwice(() => exchange(first), fates);
     const [one = "", two = ""] = responses.map((each) =>
@@ -236,7 +236,7 @@ describe("two refreshes with one token", () => {
     assert.deepEqual((await Promise.all([one, two].map(stateOf))).sort(), ["current", "used"]);
   });
 
-  test("are reuse where its response had been lost before", async (t) => {
+  test("are reuse where the token was exchanged before", async (t) => {
     const { first, fates, exchange, isRevoked } = await openStage(t);
     await exchange(first);
     const responses = await exchangeTwice(() => exchange(first), fates);
@@ -246,7 +246,7 @@ describe("two refreshes with one token", () => {
   });
 });
 
-test("a refresh that the engine wrote twice, the second time in vain, has succeeded", async (t) => {
+test("a refresh succeeds where the engine writes it twice, the second time in vain", async (t) => {
   const { first, fates, exchange, isRevoked } = await openStage(t);
   const twice: Fate = async (write) => {
     await write();

@@ -14,11 +14,11 @@ const find = createRouter([
   pathMetadataOperation([protectedAt("/files/*"), protectedAt("/")], services),
 ]);
 
-test("a protected / has metadata, as its challenge says (RFC 9728 §5.1)", () => {
+test("a protected path / has metadata, as its challenge says (RFC 9728 §5.1)", () => {
   assert.ok(find("GET", `${METADATA}/`)?.operation);
 });
 
-test("a path that a wildcard takes has metadata, with empty segments too (RFC 9728 §3.1)", () => {
+test("a path that a wildcard matches has metadata, with empty segments too (RFC 9728 §3.1)", () => {
   for (const path of ["/files/a", "/files/a/b", "/files/", "/files/a//b", "/files/a/"]) {
     assert.ok(find("GET", METADATA + path)?.operation, path);
   }

@@ -27,7 +27,7 @@ function refreshToken(grantId: string, nowMs = NOW_MS, tokens = createIssuer()) 
   return { token, hash: stored.refresh, untilMs: stored.refreshUntilMs };
 }
 
-test("a refresh token lives for its own time, and no longer than twelve from its grant on", () => {
+test("a refresh token expires after its TTL, and at most twelve TTLs after its grant", () => {
   const grantId = newId("g", NOW_MS);
   const madeAtMs = parseInt(grantId.slice(1, 10), 36);
   const livesAt = (ageMs: number) => refreshToken(grantId, madeAtMs + ageMs).untilMs - madeAtMs;
@@ -36,14 +36,14 @@ test("a refresh token lives for its own time, and no longer than twelve from its
   assert.equal(livesAt(11.5 * TTL_MS), 12 * TTL_MS);
 });
 
-test("no refresh token is made once twelve lifetimes have passed", () => {
+test("no refresh token is made twelve TTLs after the grant", () => {
   const grantId = newId("g", NOW_MS);
   const madeAtMs = parseInt(grantId.slice(1, 10), 36);
   const made = refreshToken(grantId, madeAtMs + 12 * TTL_MS);
   assert.deepEqual(made, { token: "", hash: undefined, untilMs: 0 });
 });
 
-test("a refresh token is known again, by the hash of its whole text", () => {
+test("a refresh token is found by the hash of its whole text, and proven genuine", () => {
   const grantId = newId("g", NOW_MS);
   const { token, hash } = refreshToken(grantId);
   assert.deepEqual(hash, sha256(token));
@@ -52,25 +52,25 @@ test("a refresh token is known again, by the hash of its whole text", () => {
   assert.equal(handle?.isGenuine?.(), true);
 });
 
-test("a refresh token as 0.1.0 issued them is looked up, and proves nothing", () => {
+test("a refresh token of version 0.1.0 can be found, but has no proof", () => {
   const grantId = newId("g", NOW_MS);
   const { token, hash } = newHandle(grantId);
   assert.deepEqual(createIssuer().parseRefreshToken(token), { grantId, hash });
 });
 
-describe("what was not issued here is not a refresh token:", () => {
+describe("a refresh token is refused where it was not issued here:", () => {
   const { token } = refreshToken(newId("g", NOW_MS));
   const other = newId("g", NOW_MS);
   const service = createIssuer(Buffer.alloc(32, 2));
   const table: [what: string, text: string][] = [
-    ["nothing", ""],
+    ["an empty text", ""],
     ["a proof alone", token.slice(-22)],
-    ["one with another proof", token.slice(0, -1) + (token.endsWith("A") ? "B" : "A")],
-    ["one with another secret", token.slice(0, 30) + "AAAA" + token.slice(34)],
-    ["one with another grant", other + token.slice(other.length)],
-    ["one of another service", refreshToken(other, NOW_MS, service).token],
-    ["one with more behind", `${token}A`],
-    ["one without its last character", token.slice(0, -1)],
+    ["a token with another proof", token.slice(0, -1) + (token.endsWith("A") ? "B" : "A")],
+    ["a token with another secret", token.slice(0, 30) + "AAAA" + token.slice(34)],
+    ["a token with another grant", other + token.slice(other.length)],
+    ["a token of another service", refreshToken(other, NOW_MS, service).token],
+    ["a token with one more character", `${token}A`],
+    ["a token without its last character", token.slice(0, -1)],
   ];
   for (const [what, text] of table) {
     test(what, () => {

@@ -28,8 +28,7 @@ const NOW_MS = Date.UTC(2026, 0, 1);
 const CALLER = backendCaller(NOW_MS + 1000);
 
 /**
- * The PATCH of what an administrator changes, on a database in which `meanwhile` is stored before
- * each write.
+ * The backend's PATCH operations, on a database in which `meanwhile` is stored before each write.
  */
 async function openStage(
   t: TestContext,
@@ -99,7 +98,7 @@ async function openStage(
 }
 
 for (const kind of ["user", "app"] as const) {
-  test(`a scope a ${kind} gets while a change takes it away is lost like the others`, async (t) => {
+  test(`a change also takes away a scope that the ${kind} gets at the same time`, async (t) => {
     let others: (() => Promise<readonly Sql[]>) | undefined;
     const { stored, patch } = await openStage(t, async () => await others?.() ?? []);
     const all = ["consumer", "orders"];
@@ -137,7 +136,7 @@ test("a change of an app that keeps changing is a conflict, and nothing is store
   assert.deepEqual(await stored.query(sql`SELECT 1 FROM audit`), []);
 });
 
-test("a change of a resource that keeps changing is a conflict, and overwrites none", async (t) => {
+test("a change of a resource that keeps changing is a conflict, and not stored", async (t) => {
   const id = newId("p", NOW_MS);
   let resource = { id, url: "https://ships.example/", scopes: ["a"], createdAtMs: NOW_MS };
   const { stored, patch } = await openStage(t, async () => {
@@ -151,7 +150,7 @@ test("a change of a resource that keeps changing is a conflict, and overwrites n
   assert.deepEqual(await stored.query(sql`SELECT 1 FROM audit`), []);
 });
 
-test("a change of a principal that another undoes meanwhile is made again", async (t) => {
+test("a change of a principal that another request changes meanwhile is retried", async (t) => {
   let others: (() => readonly Sql[]) | undefined;
   const { stored, patch } = await openStage(t, async () => others?.() ?? []);
   const common = { status: "active", createdAtMs: NOW_MS } as const;
@@ -171,7 +170,7 @@ test("a change of a principal that another undoes meanwhile is made again", asyn
   assert.equal((await PRINCIPALS.find(stored, principal.id))?.status, "active");
 });
 
-test("a change of an app that has just been removed is 404", async (t) => {
+test("a change of an app that has just been deleted is 404", async (t) => {
   let app = "";
   const { stored, patch } = await openStage(t, async () => [
     { sql: "DELETE FROM apps WHERE id = ?1", params: [app] },
@@ -180,7 +179,7 @@ test("a change of an app that has just been removed is 404", async (t) => {
   await assert.rejects(patch(app, { trusted: true }), { status: 404 });
 });
 
-test("who owns an app no more replaces its secret no more", async (t) => {
+test("a user who has just lost an app cannot replace its secret", async (t) => {
   let others = (): Sql[] => [];
   const { stored, replaceSecret } = await openStage(t, async () => others());
   const owner = await addUser(stored);
@@ -191,7 +190,7 @@ test("who owns an app no more replaces its secret no more", async (t) => {
   assert.equal((await stored.query(sql`SELECT 1 FROM audit`)).length, 1);
 });
 
-test("a change is answered as it is stored, whatever becomes of the record then", async (t) => {
+test("the response to a change shows the record as stored, without another read", async (t) => {
   const ofUser = await openStage(t, undefined, true);
   const user = await addUser(ofUser.stored);
   const changedUser = await ofUser.patch(user, { status: "disabled", scopes: ["orders"] });

@@ -48,22 +48,22 @@ function openStage(t: TestContext, isRunning: boolean, more: Partial<Database> =
   return { run, audited, ran: () => ran };
 }
 
-test("a job that is run by hand is recorded", async (t) => {
+test("a run of a job by hand is audited", async (t) => {
   const { run, audited, ran } = openStage(t, false);
   assert.equal((await run("tick"))?.status, 202);
   assert.deepEqual([ran(), await audited()], [1, 1]);
 });
 
-test("a job is not run where that cannot be recorded", async (t) => {
+test("a job is not run where the run cannot be audited", async (t) => {
   const write = () => Promise.reject(new UnavailableError("locked"));
   const { run, ran } = openStage(t, false, { write });
   await assert.rejects(async () => run("tick"), UnavailableError);
   assert.equal(ran(), 0);
 });
 
-const REFUSED = [["one that runs already", "tick", 409], ["an unknown one", "tock", 404]] as const;
+const REFUSED = [["a running job", "tick", 409], ["an unknown job", "tock", 404]] as const;
 for (const [what, name, status] of REFUSED) {
-  test(`the run of ${what} is refused, and not recorded`, async (t) => {
+  test(`the run of ${what} is refused, and not audited`, async (t) => {
     const { run, audited, ran } = openStage(t, true);
     await assert.rejects(
       async () => run(name),

@@ -29,10 +29,10 @@ function find(
     cluster,
     config: { disableAfterMs },
     now: () => NOW_MS,
-  } as unknown as Services); // what it names of them
+  } as unknown as Services); // the ones that it uses
 }
 
-test("a disk is a problem with less than 1 GiB or 5 % free", async (t) => {
+test("a disk with less than 1 GiB or less than 5 % free is a problem", async (t) => {
   const database = openDatabase(t);
   const findOf = (freeBytes: number, totalBytes: number) =>
     find(database, { disk: { freeBytes, totalBytes } });
@@ -47,17 +47,17 @@ test("a disk is a problem with less than 1 GiB or 5 % free", async (t) => {
     "0 MiB (0 %) are free where the database is.");
 });
 
-test("a node of a cluster that does not work is a problem", async (t) => {
+test("a cluster node that does not work is a problem", async (t) => {
   const nodes = [["10.0.0.1:4001", true], ["10.0.0.2:4001", false]] as const;
   const cluster = { nodes: () => [...nodes], skewMs: () => 0 };
   const [problem, ...others] = await find(openDatabase(t), { cluster });
   assert.deepEqual(others, []);
   assert.deepEqual([problem?.id, problem?.kind], ["node-10_0_0_2_4001", "node"]);
-  assert.equal(problem?.title, "A node of the database does not work"); // it may answer
+  assert.equal(problem?.title, "A node of the database does not work"); // it may respond
   assert.match(problem?.detail ?? "", /^10\.0\.0\.2:4001: see the log\. /);
 });
 
-test("a subscription that fails is disabled at a time, or with its next failure", async (t) => {
+test("the problem of a failing subscription says when that is disabled", async (t) => {
   const database = openDatabase(t);
   await database.write([
     sql`INSERT INTO subscriptions (id, principal, app, event, endpoint, status, secret, createdAtMs,

@@ -21,7 +21,7 @@ function openStage() {
     revocations: { refresh: async () => {} },
     wake() {},
     now: Date.now,
-  } as unknown as Services; // what it names of them
+  } as unknown as Services; // the ones that it uses
   const all = [...receiverOperations(receivers, services), receiveOperation(receivers, services)];
   const call = async (name: string, id = "", more: object = {}, body?: object) => {
     const operation = all.find((each) => each.id === name);
@@ -39,7 +39,7 @@ function openStage() {
   return { state, receivers, call };
 }
 
-test("a receiver ends an hour after it was made", async (t) => {
+test("a receiver expires an hour after it was made", async (t) => {
   t.mock.timers.enable({ apis: ["setTimeout"] });
   const { call } = openStage();
   const { id } = await call("addReceiver");
@@ -50,12 +50,12 @@ test("a receiver ends an hour after it was made", async (t) => {
   await assert.rejects(call("getReceiver", id), { status: 404 });
 });
 
-test("a receiver's id is alphanumeric, as all are", async () => {
+test("a receiver's id is alphanumeric", async () => {
   const { call } = openStage();
   for (let n = 0; n < 20; n++) assert.match((await call("addReceiver")).id, /^[0-9a-z]+$/);
 });
 
-test("the last 20 callbacks are kept, the newest first", async () => {
+test("a receiver keeps the last 20 callbacks, the newest first", async () => {
   const { call } = openStage();
   const { id } = await call("addReceiver");
   for (let n = 1; n <= 21; n++) await call("receive", id, { body: String(n) });
@@ -64,7 +64,7 @@ test("the last 20 callbacks are kept, the newest first", async () => {
     Array.from({ length: 20 }, (_, index) => 21 - index));
 });
 
-test("one that does not answer waits until its client has gone", async () => {
+test("a receiver set not to respond waits until the client disconnects", async () => {
   const { call } = openStage();
   const { id } = await call("addReceiver");
   await call("changeReceiver", id, {}, { answer: "none" });
@@ -75,17 +75,17 @@ test("one that does not answer waits until its client has gone", async () => {
   assert.equal(isOver, false);
   client.abort();
   await waiting;
-  await call("receive", id, { signal: client.signal }); // it had gone before
+  await call("receive", id, { signal: client.signal }); // it had disconnected before
 });
 
-test("what cannot be recorded is not made", async () => {
+test("a receiver is not made where that cannot be audited", async () => {
   const { state, receivers, call } = openStage();
   state.isDown = true;
   await assert.rejects(call("addReceiver"), /down/);
   assert.equal(receivers.byId.size, 0);
 });
 
-test("one receiver more than 20 is refused, and made where another has gone", async () => {
+test("a 21st receiver is refused until another one is deleted", async () => {
   const { call } = openStage();
   const { id } = await call("addReceiver");
   for (let n = 2; n <= 20; n++) await call("addReceiver");

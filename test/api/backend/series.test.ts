@@ -8,7 +8,7 @@ import { backendCaller, sampleRequest } from "../../helpers/http_request.ts";
 
 const NOW_MS = Date.UTC(2026, 0, 1, 23, 59);
 
-test("the last attempt is shown after midnight too, when today has had none", async (t) => {
+test("after midnight the health still shows the last attempt of the day before", async (t) => {
   const database = openDatabase(t);
   const [id, event] = [newId("s", NOW_MS), newId("e", NOW_MS)];
   const delivery = `d${event.slice(1)}00000001`;

@@ -21,7 +21,7 @@ function open(t: TestContext, backUpAs: (file: string) => Promise<number>) {
   return async () => (await operation.handle(context)).status;
 }
 
-test("backups that two processes make at the same time have names of their own", async (t) => {
+test("backups that two processes make at the same time have different names", async (t) => {
   const files = new Set<string>();
   const backUpAs = async (file: string) => files.add(file).size;
   const [one, other] = [open(t, backUpAs), open(t, backUpAs)];
@@ -29,7 +29,7 @@ test("backups that two processes make at the same time have names of their own",
   assert.equal(files.size, 2);
 });
 
-test("one backup is made at a time, and the next after it, made or not", async (t) => {
+test("a second backup is refused while one runs, and accepted after that failed", async (t) => {
   let isFull = true;
   const backUp = open(t, async () => {
     if (isFull) throw new Error("The disk is full");

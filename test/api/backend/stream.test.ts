@@ -8,13 +8,13 @@ import { openDatabase } from "../../helpers/database.ts";
 import { backendCaller, sampleRequest } from "../../helpers/http_request.ts";
 import { until } from "../../helpers/until.ts";
 
-/** The operation, on a clock of its own, with what it has asked for. */
+/** The operation on its own clock, with the number of its queries. */
 function openStage(t: TestContext, warnings: readonly string[] = []) {
   const stored = openDatabase(t);
   const state = {
     nowMs: Date.UTC(2026, 0, 1),
     queries: 0,
-    told: undefined as WatchDeliveries | undefined,
+    report: undefined as WatchDeliveries | undefined,
     isTokenGood: true,
   };
   const database: Database = {
@@ -35,13 +35,13 @@ function openStage(t: TestContext, warnings: readonly string[] = []) {
     keys: { findSigning: () => ({ signsFromMs: state.nowMs }) },
     jobs: { listCronjobs: async () => [] },
     log: { debug() {} },
-    watchDeliveries: (told: WatchDeliveries | undefined) => state.told = told,
+    watchDeliveries: (report: WatchDeliveries | undefined) => state.report = report,
     bearer: {
       authenticate: async () => {
         if (!state.isTokenGood) throw new Error("ended");
       },
     },
-  } as unknown as Services; // what it names of them
+  } as unknown as Services; // the ones that it uses
   const operation = streamOperation(services);
   const open = async (topics: string) => {
     const { body } = await operation.handle({
@@ -58,7 +58,7 @@ function openStage(t: TestContext, warnings: readonly string[] = []) {
   return { state, open };
 }
 
-/** All that is still to come of a stream that ends. */
+/** The rest of a stream, up to its end. */
 async function readRest(reader: ReadableStreamDefaultReader<Uint8Array>): Promise<string> {
   let text = "";
   for (;;) {
@@ -68,26 +68,26 @@ async function readRest(reader: ReadableStreamDefaultReader<Uint8Array>): Promis
   }
 }
 
-test("without a reader nothing is asked for, and nothing after the last one", async (t) => {
+test("the database is read only while a stream has a client", async (t) => {
   const { state, open } = openStage(t);
   assert.equal(state.queries, 0);
   const reader = await open("delivery,audit");
-  await until(() => state.queries > 0 && state.told !== undefined);
+  await until(() => state.queries > 0 && state.report !== undefined);
   await reader.cancel();
-  assert.equal(state.told, undefined);
+  assert.equal(state.report, undefined);
   const { queries } = state;
   state.nowMs += 60_000;
   await new Promise((resolve) => setTimeout(resolve, 1_200)); // two ticks
   assert.equal(state.queries, queries);
 });
 
-test("a reader who takes nothing holds little, and is left at a heartbeat", async (t) => {
+test("a client that reads nothing takes little memory, and is ended at a heartbeat", async (t) => {
   const { state, open } = openStage(t, [`GATEPOST_X: ${"x".repeat(100_000)}`]);
   const reader = await open("problem");
   const before = state.queries;
   await until(() => state.queries > before); // the problems are in the buffer, and fill it
   for (let minute = 0; minute < 3; minute++) {
-    state.nowMs += 5_000; // they are looked for again, and have changed in nothing
+    state.nowMs += 5_000; // they are queried again, and have not changed
     await new Promise((resolve) => setTimeout(resolve, 600));
   }
   const text = await readRest(reader);
@@ -95,7 +95,7 @@ test("a reader who takes nothing holds little, and is left at a heartbeat", asyn
   assert.ok(text.length < 200_000, String(text.length));
 });
 
-test("a reader who is slow for a while gets what is wrong by then", async (t) => {
+test("a client that was slow for a while then gets the current problems", async (t) => {
   const warnings = [`GATEPOST_X: ${"x".repeat(100_000)}`];
   const { state, open } = openStage(t, warnings);
   const reader = await open("problem");
@@ -113,7 +113,7 @@ test("a reader who is slow for a while gets what is wrong by then", async (t) =>
   await reader.cancel();
 });
 
-test("a reader who takes what comes gets a heartbeat each 15 seconds", async (t) => {
+test("a client that reads gets a heartbeat every 15 seconds", async (t) => {
   const { state, open } = openStage(t);
   const reader = await open("audit");
   let text = "";
@@ -126,21 +126,21 @@ test("a reader who takes what comes gets a heartbeat each 15 seconds", async (t)
   })();
   for (const beats of [1, 2]) {
     state.nowMs += 15_000;
-    // The first thing is where to take it up again.
+    // The stream begins with the id from which a client can resume.
     await until(() => new RegExp(`^id: \\d+\n\n(:\n\n){${beats}}$`).test(text));
   }
   state.isTokenGood = false;
   await reading;
 });
 
-test("of very many changes five thousand are held, until it is looked at them", async (t) => {
+test("at most 5,000 changed deliveries are remembered until the next tick", async (t) => {
   t.mock.timers.enable({ apis: ["setInterval"] });
   const { state, open } = openStage(t);
   const reader = await open("delivery");
-  await reader.read(); // where to take it up again
-  for (let report = 0; report < 60; report++) {
-    state.told?.(Array.from({ length: 100 }, (_, at) => (
-      { id: `d${report}_${at}`, subscription: "s1" }
+  await reader.read(); // the id from which a client can resume
+  for (let batch = 0; batch < 60; batch++) {
+    state.report?.(Array.from({ length: 100 }, (_, at) => (
+      { id: `d${batch}_${at}`, subscription: "s1" }
     )));
   }
   state.nowMs += 1_000;

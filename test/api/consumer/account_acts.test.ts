@@ -8,7 +8,7 @@ import { loadRevocations } from "../../../src/store/revocations.ts";
 import { deleteUser, findUser, revokeTokensOfUser } from "../../../src/store/users.ts";
 import { addUser, openDatabase } from "../../helpers/database.ts";
 
-test("a personal token is refused for what has ended, or for their number", async (t) => {
+test("no personal token is made for an ended login, or beyond 100 tokens", async (t) => {
   const database = openDatabase(t);
   const sub = await addUser(database);
   const caller = { sub, clientId: "login", scopes: ["consumer"] };
@@ -25,7 +25,7 @@ test("a personal token is refused for what has ended, or for their number", asyn
   await assert.doesNotReject(make(), "a new password has ended all of them");
 });
 
-test("a password that is changed while its user is deleted leaves nothing behind", async (t) => {
+test("a password change during which the user is deleted is 404 and not audited", async (t) => {
   const database = openDatabase(t);
   const sub = await addUser(database);
   const user = await findUser(database, sub);

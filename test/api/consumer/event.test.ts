@@ -5,7 +5,7 @@ import { shown } from "../../../src/base/shape.ts";
 import { createMemoryDatabase } from "../../../src/database/memory.ts";
 import { backendCaller, sampleRequest } from "../../helpers/http_request.ts";
 
-test("a declared event has its schema and its example, where it has them", async () => {
+test("the catalogue shows the schema and the example of an event that has them", async () => {
   const data = shown({ type: "object", properties: { n: { type: "number" } } });
   const { handle } = eventCatalogueOperation({
     database: createMemoryDatabase(),

@@ -10,12 +10,12 @@ const show = (more: Partial<AccountFrame> = {}) => {
   return renderAccountPage(frame, "Your account", "All of it.", html`<p>What it says.</p>`);
 };
 
-test("renderAccountPage() leads to the console who may open it, and nobody else", () => {
+test("renderAccountPage() links to the console only for users who may open it", () => {
   assert.match(markupOf(show({ hasConsole: true })), /<a href="\/console">Console<\/a>/);
   assert.doesNotMatch(markupOf(show()), /href="\/console"/);
 });
 
-test("renderAccountPage() says what was done, or in the title too that nothing was", () => {
+test("renderAccountPage() shows a message as a status, an error as an alert", () => {
   const done = show({ message: "It has ended." });
   assert.match(tagWithId(done, "error"), / role="status"/);
   assert.match(titleOf(done), /^Your account /);
@@ -25,7 +25,7 @@ test("renderAccountPage() says what was done, or in the title too that nothing w
   assert.match(titleOf(error), /^Not done – Your account /);
 });
 
-test("renderAccountPage() has one form that signs out, and one around what it says", () => {
+test("renderAccountPage() has one form that signs out, and one around its content", () => {
   const forms = [...markupOf(show()).matchAll(/<form [^>]*action="([^"]*)".*?<\/form>/gs)];
   assert.deepEqual(forms.map(([, action]) => action), ["/account?do=make", "/account?do=make"]);
   assert.match(forms[0]?.[0] ?? "", /name="do" value="session b1"/);

@@ -30,21 +30,21 @@ const show = (more: Partial<Parameters<typeof accountPage>[1]>) =>
     ...more,
   }));
 
-test("an app that has no grant now is listed by what it may do, without a history", () => {
+test("an app without a live grant is listed with its scopes, without a history", () => {
   const markup = show({});
   assert.match(markup, /Buy in your name/);
   assert.match(markup, /Has no token now/);
   assert.doesNotMatch(markup, /Allowed |Invalid|NaN|Infinity/);
 });
 
-test("an app's history is the day of its oldest grant, and its last use of any", () => {
+test("an app's history is the day of its oldest grant, and the last use of any grant", () => {
   const used = { ...GRANT, lastUsedAtMs: NOW_MS - 3 * 3_600_000 };
   const newer = { ...GRANT, id: newId("g", Date.UTC(2026, 5, 1)) };
   assert.match(show({ grants: [newer, used] }), /Allowed 20 May 2026 · used 3 h ago/);
   assert.match(show({ grants: [newer] }), /Allowed 1 Jun 2026 · not used yet/);
 });
 
-test("an app is drawn as the first letter of its name, a pair of halves as one", () => {
+test("an app's icon is the first character of its name, a surrogate pair as one", () => {
   for (const [name, letter] of [["northwind", "N"], ["\u{1f98a} fox", "\u{1f98a}"]] as const) {
     assert.match(show({ apps: [{ ...APP, name }] }), RegExp(`aria-hidden="true">${letter}</span>`));
   }

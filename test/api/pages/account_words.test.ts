@@ -17,12 +17,12 @@ const AGENTS: readonly (readonly [words: string, agent: string | null])[] = [
   ["Unknown browser", null],
 ];
 for (const [words, agent] of AGENTS) {
-  test(`browserInWords() says ${words} of ${agent}`, () => {
+  test(`browserInWords() returns ${words} for ${agent}`, () => {
     assert.equal(browserInWords(agent), words);
   });
 }
 
-test("spanInWords() says the largest unit that there is one of", () => {
+test("spanInWords() uses minutes below an hour, hours below two days, then days", () => {
   const [minute, hour, day] = [60_000, 3_600_000, 86_400_000];
   const spans = [-1, 0, minute, hour - 1, hour, 2 * day - 1, 2 * day, 64 * day].map(spanInWords);
   assert.deepEqual(spans, [

@@ -37,7 +37,7 @@ test("consentPage() says who is logged in, which app asks and where the user wil
   assert.match(text, /Either way you go back to https:\/\/orders\.example/);
 });
 
-test("consentPage() says scopes in words with the name beside, and unknown ones by name", () => {
+test("consentPage() shows scopes in words with their names, those without words by name", () => {
   const scopes = [
     ...asked("consumer", "invoices.read", "<b>&"),
     askedAs("orders:write", "Place & change orders"),
@@ -47,7 +47,7 @@ test("consentPage() says scopes in words with the name beside, and unknown ones 
   assert.match(text, / invoices\.read &lt;b&gt;&amp; Place &amp; change orders orders:write /);
 });
 
-test("consentPage() warns of a grave scope as of backend", () => {
+test("consentPage() warns of a grave scope as it does of backend", () => {
   const grave = askedAs("refunds", "Pay money back", { grave: true });
   const page = sampleConsent({ scopes: [...asked("consumer"), grave] });
   const text = textOf(page);
@@ -56,7 +56,7 @@ test("consentPage() warns of a grave scope as of backend", () => {
   assert.equal(count(markupOf(page), /class="primary"/g), 0);
 });
 
-test("consentPage() tells new scopes from those that were allowed before", () => {
+test("consentPage() separates new scopes from those that were allowed before", () => {
   const before = { ...askedAs("orders", "Read orders"), isNew: false };
   const fresh = askedAs("invoices", "Send invoices");
   const mixed = textOf(sampleConsent({ scopes: [before, fresh] }));
@@ -69,7 +69,7 @@ test("consentPage() tells new scopes from those that were allowed before", () =>
   }
 });
 
-test("consentPage() folds away what is past six scopes, and never a grave one", () => {
+test("consentPage() folds away the scopes after the sixth, but never a grave one", () => {
   const names = Array.from({ length: 14 }, (_, index) => `scope${index}`);
   const folded = (scopes: readonly ConsentScope[]) =>
     /<details>[^]*<\/details>/.exec(markupOf(sampleConsent({ scopes })))?.[0] ?? "";
@@ -83,7 +83,7 @@ test("consentPage() folds away what is past six scopes, and never a grave one", 
   assert.doesNotMatch(folded([...asked(...names), ...asked("backend")]), /Administer/);
 });
 
-test("consentPage() warns of backend first, and makes neither answer the louder one", () => {
+test("consentPage() warns of backend first, and emphasises neither button", () => {
   const page = sampleConsent({ scopes: asked("consumer", "backend") });
   const text = textOf(page);
   assert.match(text, /Warning: Administer this whole service/);
@@ -101,7 +101,7 @@ test("consentPage() warns where any program can pose as the app (RFC 8252 §8.6)
   assert.doesNotMatch(textOf(page), /Development address/);
 });
 
-test("consentPage() only remarks on another app at a development address", () => {
+test("consentPage() shows a note, not a warning, for another app on loopback", () => {
   for (const [origin, isRemarked] of [
     ["http://127.0.0.1", true],
     ["http://localhost:3000", true],
@@ -116,12 +116,12 @@ test("consentPage() only remarks on another app at a development address", () =>
   }
 });
 
-test("consentPage() says where it can be withdrawn", () => {
+test("consentPage() says where the user can withdraw the consent", () => {
   assert.match(textOf(sampleConsent()), /You can withdraw this at any time in your account \./);
   assert.match(markupOf(sampleConsent()), /<a href="\/account" target="_blank">/);
 });
 
-test("consentPage() says in place and in the title that it had expired", () => {
+test("consentPage() says in place and in the title that the page has expired", () => {
   const page = sampleConsent({ error: "expired" });
   assert.equal(page.status, 400);
   assert.match(titleOf(page), /^This page was open for too long – /);
@@ -129,7 +129,7 @@ test("consentPage() says in place and in the title that it had expired", () => {
   assert.equal(sampleConsent().status, 200);
 });
 
-test("consentPage() for a device says which code it must show, and leads nowhere", () => {
+test("consentPage() for a device names the code that it must show, and no way back", () => {
   const page = sampleConsent({ userCode: "BCDF-GHJK", isImpersonable: true });
   assert.match(textOf(page), /only if your own device shows BCDF-GHJK now/);
   assert.doesNotMatch(textOf(page), /go back to|pose as it/);

@@ -3,7 +3,7 @@ import { test } from "node:test";
 
 import { bodyOf, count, sampleError, site, textOf, titleOf } from "../../helpers/pages.ts";
 
-test("errorPage() speaks to the user first and gives the developer detail and request id", () => {
+test("errorPage() addresses the user first, then gives developers detail and request id", () => {
   const page = sampleError();
   assert.equal(page.status, 400);
   assert.match(titleOf(page), /^This link does not work · /);
@@ -13,7 +13,7 @@ test("errorPage() speaks to the user first and gives the developer detail and re
   assert.match(text, /Status 400 Request r1$/);
 });
 
-test("errorPage() blames the app for a bad request alone", () => {
+test("errorPage() refers to the app's developers only for 400, 403 and 405", () => {
   for (const [status, words, people] of [
     [400, /nothing was shared with the app/, "the app"],
     [403, /Nothing was signed in or allowed/, "the app"],
@@ -36,14 +36,14 @@ test("errorPage() says in plain words that a form came from elsewhere, and blame
   assert.doesNotMatch(textOf(page), /Forbidden|sent you here/);
 });
 
-test("errorPage() of a mistyped address has a way to the front door, below a base path too", () => {
+test("errorPage() of an unknown address links to the front door, below a base path too", () => {
   const page = sampleError({ status: 404, site: { ...site, basePath: "/gate" } });
   assert.match(titleOf(page), /^There is nothing here/);
   assert.ok(bodyOf(page).includes('<a href="/gate/">'));
   assert.equal(count(bodyOf(sampleError()), /<a /g), 0);
 });
 
-test("errorPage() escapes all that it is given", () => {
+test("errorPage() escapes all of its input", () => {
   const evil = `<img src=x onerror="a('b')">`;
   const page = sampleError({ title: evil, detail: evil, requestId: evil, facts: [[evil, evil]] });
   const body = bodyOf(page);

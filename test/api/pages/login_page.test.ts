@@ -12,7 +12,7 @@ import {
   titleOf,
 } from "../../helpers/pages.ts";
 
-test("loginPage() has a form that password managers and screen readers know", () => {
+test("loginPage() has a form that password managers and screen readers understand", () => {
   const page = sampleLogin();
   const body = bodyOf(page);
   const action = "/authorization/authorize?client_id=a1&amp;state=x";
@@ -32,7 +32,7 @@ test("loginPage() says which app asks and where its user will be sent", () => {
   assert.ok(textOf(sampleLogin()).includes(asks));
 });
 
-test("loginPage() puts the focus where the next thing is typed", () => {
+test("loginPage() focuses the first field that is still to be filled in", () => {
   for (const [username, focused] of [
     ["", "username"],
     ["marta", "password"],
@@ -44,7 +44,7 @@ test("loginPage() puts the focus where the next thing is typed", () => {
   assert.match(tagWithId(sampleLogin(), "username"), / autofocus[ >]/);
 });
 
-test("loginPage() gives the username back, escaped, and never a password", () => {
+test("loginPage() fills in the given username, escaped, and never a password", () => {
   const page = sampleLogin({ error: "wrong", username: `"><b>'` });
   assert.ok(tagWithId(page, "username").includes(' value="&quot;&gt;&lt;b&gt;&#39;"'));
   assert.doesNotMatch(tagWithId(page, "password"), / value=/);

@@ -3,7 +3,7 @@ import { test } from "node:test";
 
 import { pageHeaders } from "../../../src/api/pages/page_headers.ts";
 
-test("pageHeaders() of a page with a form", () => {
+test("pageHeaders() of a page with a form lets it lead to this service and the app", () => {
   const headers = pageHeaders("https://orders.example:8443");
   const { "Content-Security-Policy": policy, "Permissions-Policy": permissions, ...rest } = headers;
   assert.equal(
@@ -27,7 +27,7 @@ test("pageHeaders() of a page without a form refuses every form and isolates the
   assert.equal(headers["Cross-Origin-Opener-Policy"], "same-origin");
 });
 
-test("pageHeaders() lets an app through by its scheme where CSP cannot name its host", () => {
+test("pageHeaders() allows an app by its scheme where CSP cannot name its host", () => {
   for (const [origin, source] of [
     ["http://[::1]:3000", "http:"],
     ["https://[2001:db8::1]", "https:"],
@@ -42,7 +42,7 @@ test("pageHeaders() lets an app through by its scheme where CSP cannot name its 
   }
 });
 
-test("pageHeaders() allows another style sheet by its path, where CSP can name its host", () => {
+test("pageHeaders() allows a style sheet by its URL, or 'self' where CSP cannot name it", () => {
   const sourceAt = (origin: string) => {
     const policy = pageHeaders(origin, "/a/b.css")["Content-Security-Policy"] ?? "";
     return /style-src ([^;]*);/.exec(policy)?.[1];
@@ -51,7 +51,7 @@ test("pageHeaders() allows another style sheet by its path, where CSP can name i
   assert.equal(sourceAt("http://[::1]:3000"), "'self'");
 });
 
-test("pageHeaders() refuses what could smuggle a source or directive into the CSP", () => {
+test("pageHeaders() refuses an origin that could add a source or directive to the CSP", () => {
   for (const origin of [
     "",
     "*",

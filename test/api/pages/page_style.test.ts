@@ -77,7 +77,7 @@ test("the style sheet takes every colour from the palettes", () => {
   }
 });
 
-test("the style sheet minds dark mode, reduced motion, forced colours and the keyboard", () => {
+test("the style sheet supports dark mode, reduced motion, forced colours and the keyboard", () => {
   for (const feature of [
     "(prefers-color-scheme: dark)",
     "(prefers-reduced-motion: no-preference)",
@@ -87,6 +87,6 @@ test("the style sheet minds dark mode, reduced motion, forced colours and the ke
     assert.ok(pageStyle.includes(feature), feature);
   }
   assert.doesNotMatch(pageStyle, /outline:\s*(?:none|0)/);
-  // Whatever moves, moves only where no less motion was asked for.
+  // Only the rules for users who accept motion may move anything.
   assert.equal(count(pageStyle, /transition|animation/g), 1);
 });

@@ -65,7 +65,7 @@ test("a message has its event's schema and example, and the headers of every cal
   assert.ok(!("examples" in plain));
 });
 
-test("every schema in it is one, and refers to what is there", () => {
+test("every schema of the document is valid, and its references can be resolved", () => {
   const document = documentOf();
   const schemas = [
     ...entries(document, "components/schemas").map(({ entry }) => entry),
@@ -79,11 +79,11 @@ test("every schema in it is one, and refers to what is there", () => {
   }
 });
 
-test("an event that needs a scope is there only for those who have it", () => {
+test("an event that needs a scope is hidden from callers who lack it", () => {
   assert.ok(!JSON.stringify(documentOf({ scopes: [] })).includes("audited"));
 });
 
-describe("its server is the service", () => {
+describe("the document names the service as its server", () => {
   test("with its port", () => {
     const document = documentOf({ issuer: "http://127.0.0.1:8080" });
     const server = asFields(lookUp(document, "#/servers/gatepost"));

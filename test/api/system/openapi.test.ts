@@ -47,7 +47,7 @@ test("methods of one path shape are one path item, whatever their parameters are
   assert.match(String(description), /\/orders\/:order/);
 });
 
-test("a wildcard has a name that generators of clients can take for a variable", () => {
+test("a wildcard has a name that client generators can use for a variable", () => {
   const params = shown({ type: "object", properties: { 0: { description: "Its path" } } });
   const document = documentOf(hosted("GET", "/files/*/(\\d+)", { input: { params } }));
 
@@ -59,7 +59,7 @@ test("a wildcard has a name that generators of clients can take for a variable",
     { name: "unnamed-0", in: "path", description: "Its path", required: true, schema: {} },
     { name: "unnamed-1", in: "path", required: true, schema: { type: "string" } },
   ]);
-  assert.equal(operationId, "get_files_by_0_by_1"); // as it was
+  assert.equal(operationId, "get_files_by_0_by_1"); // without "unnamed"
 });
 
 test("every pattern that an endpoint may have gives a valid path", () => {
@@ -110,7 +110,7 @@ describe("an optional segment", () => {
       [path, asFields(asFields(item)["get"])["operationId"]]
     );
 
-  test("is two paths, each with the parameters that it has and an id of its own", () => {
+  test("becomes two paths, each with its own parameters and operation id", () => {
     const document = documentOf(cat);
     assert.deepEqual(findOpenApiErrors(document), []);
     assert.deepEqual(ids(document), [
@@ -119,7 +119,7 @@ describe("an optional segment", () => {
     ]);
   });
 
-  test("does not take the place of an endpoint that goes first there", () => {
+  test("does not replace an endpoint that has precedence on one of its paths", () => {
     const document = documentOf(hosted("GET", "/cat/:a", { summary: "One cat" }), cat);
     assert.deepEqual(findOpenApiErrors(document), []);
     const summary = lookUp(document, "#/paths/~1cat~1{a}/get/summary");
@@ -127,7 +127,7 @@ describe("an optional segment", () => {
   });
 });
 
-test("ids of hosted endpoints do not depend on other endpoints, or on where they are", () => {
+test("the id of a hosted endpoint does not depend on the others or their order", () => {
   const endpoints = ["/a/:b?", "/a/:c", "/a/b", "/d"].map((path) => hosted("GET", path));
   const idOf = (document: object, path: string) =>
     lookUp(document, `#/paths/${path.replaceAll("/", "~1")}/get/operationId`);
@@ -138,7 +138,7 @@ test("ids of hosted endpoints do not depend on other endpoints, or on where they
   }
 });
 
-describe("what a hosted endpoint declares of", () => {
+describe("the document of a hosted endpoint", () => {
   const ID = { type: "integer", description: "A number" };
   const describe = (more: Partial<Operation>, method: Operation["method"] = "POST") => {
     const document = documentOf(hosted(method, "/orders/:id", more));
@@ -148,7 +148,7 @@ describe("what a hosted endpoint declares of", () => {
   const types = (operation: object) =>
     Object.keys(asFields(lookUp(operation, "#/requestBody/content")));
 
-  test("its parameters is there, under the name that the path has", () => {
+  test("shows its parameters under the names that the path has", () => {
     const params = shown({ type: "object", properties: { order: ID } });
     const document = documentOf(
       hosted("GET", "/orders/:id"),
@@ -163,7 +163,7 @@ describe("what a hosted endpoint declares of", () => {
     }]);
   });
 
-  test("its query is a parameter each; one with a default may be missing", () => {
+  test("shows each member of its query as a parameter, optional with a default", () => {
     const query = shown({
       type: "object",
       properties: { q: ID, limit: { type: "integer", default: 10 }, page: { type: "string" } },
@@ -179,12 +179,12 @@ describe("what a hosted endpoint declares of", () => {
     assert.ok(asFields(responses)["400"]);
   });
 
-  test("a query that is no object is left out", () => {
+  test("leaves out a query that is not an object", () => {
     const { parameters } = describe({ input: { query: shown({ anyOf: [{}] }) } }, "GET");
     assert.equal([parameters].flat().length, 1);
   });
 
-  test("its body is there for the types that are taken, and for no other", () => {
+  test("shows its body for the accepted media types, and for no other", () => {
     const body = shown({ type: "object", properties: { a: { type: "string" } } });
     const operation = describe({ input: { body }, takesForms: true });
     const form = "application/x-www-form-urlencoded";
@@ -202,7 +202,7 @@ describe("what a hosted endpoint declares of", () => {
     assert.equal(describe({}, "GET")["requestBody"], undefined);
   });
 
-  test("its output is its response; without, any 2XX may be", () => {
+  test("shows its output as the response, or any 2XX without an output", () => {
     const output = shown({ type: "object", properties: { ok: { type: "boolean" } } });
     const responses = asFields(describe({ responses: { 200: output } })["responses"]);
     assert.deepEqual(
