@@ -11,7 +11,7 @@ import { startApp } from "../src/app.ts";
 import { parseConfig } from "../src/config.ts";
 import { makeFolder } from "./helpers/database.ts";
 
-test("a start that fails once it listens leaves nothing running", async (t) => {
+test("a start that fails after the server listens leaves nothing running", async (t) => {
   const folder = makeFolder(t);
   const result = parseConfig({
     GATEPOST_PORT: "0",
@@ -38,10 +38,10 @@ test("a start that fails once it listens leaves nothing running", async (t) => {
   const socket = connect(Number(new URL(url).port), "127.0.0.1");
   const [error] = await once(socket, "error") as [NodeJS.ErrnoException];
   assert.equal(error.code, "ECONNREFUSED");
-  assert.deepEqual(await readdir(folder), ["gatepost.db"], "its lock has gone, its log is merged");
+  assert.deepEqual(await readdir(folder), ["gatepost.db"], "the lock is gone, the log is merged");
 });
 
-test("a request that comes before the console's own listener is there waits for it", async (t) => {
+test("a request that comes before the console's listener has started waits for it", async (t) => {
   const port = await findFreePort();
   const result = parseConfig({
     GATEPOST_PORT: String(port),

@@ -32,7 +32,7 @@ function errorOf(name: string, value: string): string {
   return error;
 }
 
-test("parseConfig() gives the documented defaults for an empty environment", () => {
+test("parseConfig() returns the documented defaults for an empty environment", () => {
   assert.deepEqual(configOf({}), {
     host: "127.0.0.1",
     port: 8080,
@@ -71,7 +71,7 @@ test("parseConfig() gives the documented defaults for an empty environment", () 
   });
 });
 
-test("parseConfig() takes an empty value for an empty list, or else for an absent one", () => {
+test("parseConfig() treats an empty value as unset, or as an empty list of resend delays", () => {
   const env = Object.fromEntries(VARIABLES.map(({ name }) => [name, ""]));
   assert.deepEqual(configOf(env), { ...configOf({}), resendDelaysMs: [] });
 });
@@ -157,7 +157,7 @@ test("parseConfig() refuses bad values of each variable and says what would be r
     ["HOST", ["[::1]", "http://x", "a b", "a..b", "999.1.1.1", "h:80", "-x", "fe80::1%lo"], /::1/],
     ["PORT", ["80a", "-1", "65536", "8080.0", "+80", " 80", "080", "1e3", "0x50"], /0 to 65535/],
     ["DATABASE", [":memory:", "file:x.db?mode=memory", "data/"], /path of a file/],
-    // As a file of variables with Windows' line ends has them.
+    // As in a file of variables with Windows line ends.
     ["DATABASE", ["data/gatepost.db\r", " ", " gatepost.db", "a\nb.db"], /path of a file/],
     ["ENDPOINTS", ["endpoints\r", " ", "endpoints ", "a\tb"], /path of a folder/],
     ["DATABASE", ["http://h:4001", "rqlit://h:4001", "rqlite:/h:4001", "h:4001", "a:1,b:1"],
@@ -201,7 +201,7 @@ test("parseConfig() refuses bad values of each variable and says what would be r
   }
 });
 
-test("parseConfig() takes the nodes of a cluster, and their credentials apart", () => {
+test("parseConfig() accepts the nodes of a cluster, but no credentials in their URL", () => {
   const cases = [
     ["rqlite://127.0.0.1:4001", false, ["127.0.0.1:4001"]],
     ["rqlites://db1.internal:4001,[::1]:4001", true, ["db1.internal:4001", "[::1]:4001"]],
@@ -215,24 +215,24 @@ test("parseConfig() takes the nodes of a cluster, and their credentials apart", 
   assert.match(errorOf("DATABASE", "rqlite://a:b@h:1"), /GATEPOST_DATABASE_CREDENTIALS/);
 });
 
-test("parseConfig() takes no path that a shell would have read differently", () => {
+test("parseConfig() refuses a path with ~/, quotes or a variable, which a shell replaces", () => {
   for (const name of ["DATABASE", "ENDPOINTS"]) {
     assert.match(errorOf(name, "~/gatepost"), /is not the path of a/);
     assert.deepEqual(errorsOf({ [`GATEPOST_${name}`]: "~gatepost/x" }), []);
     for (const path of ['"/data/gatepost"', "'/data/gatepost'", "$HOME/gatepost"]) {
-      assert.match(errorOf(name, path), /is not the path of a/); // in Docker's file of variables
+      assert.match(errorOf(name, path), /is not the path of a/); // as Docker's --env-file leaves it
     }
   }
 });
 
-test("parseConfig() gives the console no listener at the address of everything else", () => {
+test("parseConfig() refuses a console listener at the address of the server itself", () => {
   const at = (port: string, console: string) =>
     errorsOf({ GATEPOST_PORT: port, GATEPOST_CONSOLE: console });
   assert.match(at("8080", "127.0.0.1:8080").join(), /^GATEPOST_CONSOLE: /);
   assert.deepEqual([at("8080", "127.0.0.1:65535"), at("0", "127.0.0.1:0")], [[], []]);
 });
 
-test("parseConfig() gives the console no port that it might share with everything else", () => {
+test("parseConfig() refuses a console port that GATEPOST_SHARE_PORT would share", () => {
   const at = (port: string, console: string) =>
     errorsOf({ GATEPOST_SHARE_PORT: "on", GATEPOST_PORT: port, GATEPOST_CONSOLE: console });
   assert.match(at("8080", "localhost:8080").join(), /^GATEPOST_CONSOLE: /);
@@ -288,7 +288,7 @@ test("parseConfig() never repeats a secret in an error", () => {
   for (const [name, value] of cases) assert.doesNotMatch(errorOf(name, value), /hunter2/);
 });
 
-test("parseConfig() takes a GATEPOST_SECRET_KEY of 32 bytes in base64 alone", () => {
+test("parseConfig() refuses a GATEPOST_SECRET_KEY that is not 32 bytes in base64", () => {
   const cases = [
     "a2V5",
     Buffer.alloc(31, 7).toString("base64"),
@@ -302,7 +302,7 @@ test("parseConfig() takes a GATEPOST_SECRET_KEY of 32 bytes in base64 alone", ()
   for (const value of cases) assert.match(errorOf("SECRET_KEY", value), /32 bytes in base64/);
 });
 
-test("parseConfig() counts the bytes of GATEPOST_ADMIN_PASSWORD: 8 to 1024", () => {
+test("parseConfig() accepts a GATEPOST_ADMIN_PASSWORD of 8 to 1024 bytes", () => {
   for (const password of ["x".repeat(8), "ü".repeat(4), "x".repeat(1_024), "ü".repeat(512)]) {
     assert.equal(configOf({ GATEPOST_ADMIN_PASSWORD: password }).adminPassword, password);
   }
@@ -311,7 +311,7 @@ test("parseConfig() counts the bytes of GATEPOST_ADMIN_PASSWORD: 8 to 1024", () 
   }
 });
 
-test("parseConfig() takes a GATEPOST_METRICS_TOKEN that a Bearer header can carry", () => {
+test("parseConfig() accepts only a GATEPOST_METRICS_TOKEN that fits a Bearer header", () => {
   for (const token of ["x".repeat(16), "Az09-._~+/Az09-._~==", "x".repeat(1_024)]) {
     assert.equal(configOf({ GATEPOST_METRICS_TOKEN: token }).metricsToken, token);
   }
@@ -320,7 +320,7 @@ test("parseConfig() takes a GATEPOST_METRICS_TOKEN that a Bearer header can carr
   }
 });
 
-test("parseConfig() takes a canonical GATEPOST_BASE_URL unchanged", () => {
+test("parseConfig() accepts a canonical GATEPOST_BASE_URL unchanged", () => {
   const cases = [
     "http://localhost:8080",
     "https://api.example.com",
@@ -385,13 +385,13 @@ test("parseConfig() requires GATEPOST_BASE_URL for every spelling of a wildcard 
   }
 });
 
-test("parseConfig() needs no GATEPOST_BASE_URL for an address of one's own", () => {
+test("parseConfig() needs no GATEPOST_BASE_URL for an address that is not a wildcard", () => {
   for (const host of ["127.0.0.1", "::1", "localhost", "192.0.2.1", "2001:db8::1", "my-host.x"]) {
     assert.equal(configOf({ GATEPOST_HOST: host }).host, host);
   }
 });
 
-test("parseConfig() reads `none` as a list without entries: no resend", () => {
+test("parseConfig() reads `none` as an empty list", () => {
   const config = configOf({
     GATEPOST_RESEND_DELAYS: "none",
     GATEPOST_CALLBACK_ALLOW: "none",
@@ -402,22 +402,22 @@ test("parseConfig() reads `none` as a list without entries: no resend", () => {
   assert.deepEqual(config.corsOrigins, []);
 });
 
-test("parseConfig() names the entry of a list that is wrong", () => {
+test("parseConfig() names the wrong entry of a list", () => {
   const error = errorOf("CALLBACK_ALLOW", "10.0.0.0/8, 10.0.0.300/8");
   assert.match(error, /has the entry "10\.0\.0\.300\/8"/);
 });
 
-test("parseConfig() names each variable of ours that it does not know", () => {
+test("parseConfig() reports each unknown GATEPOST_ variable", () => {
   const names = ["GATEPOST_LOGLEVEL", "GATEPOST_BASEURL", "GATEPOST_port"];
   const lines = names.map((name) => `${name}: no such variable`);
   assert.deepEqual(errorsOf(Object.fromEntries(names.map((name) => [name, "x"]))), lines);
 });
 
-test("parseConfig() leaves GATEPOST_REVISION and other programs' variables alone", () => {
+test("parseConfig() ignores GATEPOST_REVISION and other programs' variables", () => {
   configOf({ GATEPOST_REVISION: "abc1234", PATH: "/bin", GATE: "x", GATEPOSTS: "x", PORT: "http" });
 });
 
-test("parseConfig() ignores unknown names without a value, and survives strange ones", () => {
+test("parseConfig() ignores unknown names without a value, and shows strange ones safely", () => {
   configOf({ GATEPOST_OLD: "", GATEPOST_OLDER: undefined });
   const [error = ""] = errorsOf({ [`GATEPOST_\n\u001b[31m${"x".repeat(500)}`]: "x" });
   assert.match(error, /^[\x20-\x7e…]{1,200}$/);
@@ -449,7 +449,7 @@ test("describeConfig() lists every variable once, with its effective value and n
   }
 });
 
-test("describeConfig() shows the defaults that VARIABLES tells of", () => {
+test("describeConfig() shows the defaults in VARIABLES", () => {
   const listed = describeConfig(configOf({}));
   assert.deepEqual(
     listed.map(({ name, value }) => [name, value]),
@@ -496,7 +496,7 @@ test("describeConfig() shows the defaults that VARIABLES tells of", () => {
   );
 });
 
-test("describeConfig() writes values that parseConfig() reads back alike", () => {
+test("describeConfig() writes values that parseConfig() reads back unchanged", () => {
   const first = configOf({
     GATEPOST_CRON: "off",
     GATEPOST_CALLBACK_ALLOW: "10.0.0.0/8,fd00::/8",
@@ -514,7 +514,7 @@ test("describeConfig() writes values that parseConfig() reads back alike", () =>
 
 const OTHER_KEY = Buffer.alloc(32, 7).toString("base64");
 
-test("GATEPOST_SECRET_KEY may be several, the first of which seals", () => {
+test("GATEPOST_SECRET_KEY may list several keys, whose order is kept", () => {
   const { secretKeys } = configOf({ GATEPOST_SECRET_KEY: `${SECRET_KEY}, ${OTHER_KEY}` });
   assert.deepEqual(secretKeys?.map((key) => Buffer.from(key).toString("base64")), [
     SECRET_KEY,
@@ -525,7 +525,7 @@ test("GATEPOST_SECRET_KEY may be several, the first of which seals", () => {
   }
 });
 
-test("each secret may be given as a file, with a line break at its end", () => {
+test("each secret may come from a file, whose last line break is ignored", () => {
   const files: Record<string, string> = {
     "/run/key": `${SECRET_KEY}\n`,
     "/run/token": `${METRICS_TOKEN}\r\n`,
@@ -542,18 +542,12 @@ test("each secret may be given as a file, with a line break at its end", () => {
   assert.deepEqual([metricsToken, adminPassword], [METRICS_TOKEN, ADMIN_PASSWORD]);
 });
 
-test("a line break at a secret's end is no part of it, in a file or not", () => {
-  const files: Readonly<Record<string, string>> = { "/run/password": `${ADMIN_PASSWORD}\r\n` };
-  for (const env of [
-    { GATEPOST_ADMIN_PASSWORD: `${ADMIN_PASSWORD}\n` },
-    { GATEPOST_ADMIN_PASSWORD_FILE: "/run/password" },
-  ]) {
-    const result = parseConfig(env, (path) => files[path] ?? "");
-    assert.ok(result.ok && result.config.adminPassword === ADMIN_PASSWORD);
-  }
+test("a line break at the end of a secret's variable is ignored", () => {
+  const { adminPassword } = configOf({ GATEPOST_ADMIN_PASSWORD: `${ADMIN_PASSWORD}\n` });
+  assert.equal(adminPassword, ADMIN_PASSWORD);
 });
 
-test("a secret's file is UTF-8, with or without a byte order mark", (t) => {
+test("the file of a secret must be UTF-8, with or without a byte order mark", (t) => {
   const folder = mkdtempSync(join(tmpdir(), "gatepost-config-"));
   t.after(() => rmSync(folder, { recursive: true }));
   const file = join(folder, "password");
@@ -565,11 +559,11 @@ test("a secret's file is UTF-8, with or without a byte order mark", (t) => {
   assert.match(error, /^GATEPOST_ADMIN_PASSWORD_FILE: cannot be read: .*password is not UTF-8$/);
 });
 
-test("a secret's file that cannot be read is an error, and so are both forms at once", () => {
+test("an unreadable file of a secret is an error, and so are variable and file at once", () => {
   const [missing = "", ...more] = errorsOf({ GATEPOST_METRICS_TOKEN_FILE: "/none/here" });
   assert.match(missing, /^GATEPOST_METRICS_TOKEN_FILE: cannot be read: ENOENT.*\/none\/here/);
   assert.deepEqual(more, []);
-  // It would be read until the memory is full.
+  // Reading it would never end.
   assert.deepEqual(errorsOf({ GATEPOST_METRICS_TOKEN_FILE: "/dev/zero" }), [
     "GATEPOST_METRICS_TOKEN_FILE: cannot be read: /dev/zero is a device",
   ]);
@@ -581,7 +575,7 @@ test("a secret's file that cannot be read is an error, and so are both forms at 
   assert.match(result.errors.join("\n"), /^GATEPOST_METRICS_TOKEN: GATEPOST_METRICS_TOKEN_FILE is/);
 });
 
-test("a secret's file that holds nothing is an error: it was meant to hold something", () => {
+test("an empty file of a secret is an error", () => {
   for (const nothing of ["", "\n", "\r\n"]) {
     const result = parseConfig({ GATEPOST_SECRET_KEY_FILE: "/run/key" }, () => nothing);
     assert.ok(!result.ok);
@@ -589,26 +583,25 @@ test("a secret's file that holds nothing is an error: it was meant to hold somet
   }
 });
 
-test("what is in a file is not repeated in an error, which names the variable of the file", () => {
+test("an error in a secret's file names the variable of the file, and not the content", () => {
   const result = parseConfig({ GATEPOST_SECRET_KEY_FILE: "/run/key" }, () => "hunter2");
   assert.ok(!result.ok);
   assert.match(result.errors.join("\n"), /^GATEPOST_SECRET_KEY_FILE: its value is not 32 bytes/);
+  assert.doesNotMatch(result.errors.join("\n"), /hunter2/);
 });
 
 test("only secrets are read from files", () => {
-  assert.deepEqual(errorsOf({ GATEPOST_PORT_FILE: "/run/port" }).map((line) => line.slice(0, 35)), [
-    "GATEPOST_PORT_FILE: no such variable".slice(0, 35),
-  ]);
+  assert.match(errorOf("PORT_FILE", "/run/port"), /no such variable/);
 });
 
-test("parseConfig() takes no text that was not UTF-8", () => {
-  // Node puts U+FFFD in the place of such bytes: another name, path or password would be used.
+test("parseConfig() refuses text that was not UTF-8", () => {
+  // Node replaces such bytes by U+FFFD, which makes another name, path or password.
   for (const name of ["NAME", "DATABASE", "ADMIN_PASSWORD"]) {
     assert.match(errorOf(name, "caf\ufffd au lait"), /is not UTF-8$/);
   }
 });
 
-test("what Kubernetes and Docker set for services named gatepost and more is passed over", () => {
+test("the variables that Kubernetes and Docker set for services named gatepost are ignored", () => {
   const config = configOf({
     GATEPOST_CONSOLE_SERVICE_HOST: "10.0.0.8",
     GATEPOST_CONSOLE_SERVICE_PORT_HTTP: "80",
@@ -629,7 +622,7 @@ test("what Kubernetes and Docker set for services named gatepost and more is pas
   assert.match(errorOf("HTTP_PORT", "http://10.0.0.7:8080"), /no such variable/);
 });
 
-test("a variable behind a byte order mark or a word is none of another program", () => {
+test("a variable of Gatepost after a byte order mark, a word or a space is an error", () => {
   // `node --env-file` and `env $(xargs < FILE)` leave these in the name of a file's first variable.
   for (const before of ["\ufeff", "export ", " "]) {
     const [error = "", ...others] = errorsOf({ [`${before}GATEPOST_DATABASE`]: "/srv/post.db" });

@@ -3,7 +3,7 @@ import { test } from "node:test";
 import { createCatchUp } from "../../src/app/catch_up.ts";
 import type { HttpRequest, HttpResponse } from "../../src/base/http_message.ts";
 
-/** A process whose clock and database are in the test's hands. */
+/** A process whose clock and database the test controls. */
 function createProcess() {
   let [nowMs, wallMs] = [0, 0];
   const looks: (() => void)[] = [];
@@ -27,9 +27,9 @@ function createProcess() {
   };
 }
 
-test("requests wait for nothing while the process goes on", () => {
+test("requests do not wait while the process runs without a pause", () => {
   const { passTime, beat, request, handled, looks } = createProcess();
-  for (let turn = 0; turn < 10; turn++) {
+  for (let round = 0; round < 10; round++) {
     passTime(500);
     beat();
   }
@@ -37,7 +37,7 @@ test("requests wait for nothing while the process goes on", () => {
   assert.deepEqual([handled(), looks.length], [1, 0]);
 });
 
-test("after it has stood still all of them wait for one look at the database", async () => {
+test("after a pause of the process all requests wait for one look at the database", async () => {
   for (const isTimerFirst of [true, false]) {
     const { passTime, beat, request, handled, looks } = createProcess();
     passTime(601);
@@ -51,7 +51,7 @@ test("after it has stood still all of them wait for one look at the database", a
   }
 });
 
-test("a machine that was suspended has stood still, a clock that was set back has not", () => {
+test("a suspended machine counts as a pause, a clock that is set back does not", () => {
   const { setClock, request, looks } = createProcess();
   void request();
   setClock(-60_000);
@@ -62,7 +62,7 @@ test("a machine that was suspended has stood still, a clock that was set back ha
   assert.equal(looks.length, 1);
 });
 
-test("they wait for a look that began after it stood still again", async () => {
+test("after another pause requests wait for a look that began later", async () => {
   const { passTime, request, handled, looks } = createProcess();
   passTime(601);
   const first = request();
@@ -76,7 +76,7 @@ test("they wait for a look that began after it stood still again", async () => {
   assert.equal(handled(), 2);
 });
 
-test("where the database does not answer they wait for a second", async (t) => {
+test("requests wait for only a second where the database does not respond", async (t) => {
   t.mock.timers.enable({ apis: ["setTimeout"] });
   const { passTime, request, handled } = createProcess();
   passTime(601);

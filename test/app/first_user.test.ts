@@ -43,7 +43,7 @@ test("a given password is used and not shown", async (t) => {
   assert.equal(await hasher.verify("correct horse", admin?.phc), true);
 });
 
-test("a given password is ignored later", async (t) => {
+test("a given password is ignored once there is a user", async (t) => {
   const database = openDatabase(t);
   await ensureFirstUser(database, hasher, "correct horse", NOW_MS);
   assert.equal(await ensureFirstUser(database, hasher, "another horse", NOW_MS), undefined);
@@ -51,24 +51,24 @@ test("a given password is ignored later", async (t) => {
   assert.equal(await hasher.verify("another horse", admin?.phc), false);
 });
 
-test("a database with any user gets none, though nobody is called admin", async (t) => {
+test("a database that has any user gets no admin", async (t) => {
   const database = openDatabase(t);
   await addUser(database, { username: "marta" });
   assert.equal(await ensureFirstUser(database, hasher, undefined, NOW_MS), undefined);
   assert.equal(await findUserByName(database, "admin"), undefined);
 });
 
-test("of several processes that start at once one makes it, and only that one tells", async (t) => {
+test("of several processes that start at once only one makes and shows the password", async (t) => {
   const path = join(makeFolder(t), "gatepost.db");
   const databases = [openDatabase(t, path), openDatabase(t, path), openDatabase(t, path)];
   const [first] = databases;
   assert.ok(first);
-  const told = (await Promise.all(
+  const passwords = (await Promise.all(
     databases.map((database) => ensureFirstUser(database, hasher, undefined, NOW_MS)),
   )).filter((password) => password !== undefined);
-  assert.equal(told.length, 1);
+  assert.equal(passwords.length, 1);
   const { items } = await listPart(first, USER_LIST, { limit: 9 });
   assert.equal(items.length, 1);
   const admin = await findUserByName(first, "admin");
-  assert.equal(await hasher.verify(told[0] ?? "", admin?.phc), true);
+  assert.equal(await hasher.verify(passwords[0] ?? "", admin?.phc), true);
 });

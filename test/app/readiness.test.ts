@@ -5,7 +5,7 @@ import { openDatabase } from "../helpers/database.ts";
 
 const BACKLOG = { events: 0, deliveries: 0, oldestMs: undefined, overdueSinceMs: undefined };
 
-test("the service is ready while every part is, and each part says how it does", async () => {
+test("the service is ready while every part is, and reports the state of each part", async () => {
   let callbacks = "ok";
   const judge = createReadiness({
     database: () => Promise.resolve("ok"),
@@ -20,7 +20,7 @@ test("the service is ready while every part is, and each part says how it does",
   assert.deepEqual(await judge(false), { isReady: false, parts: {} });
 });
 
-test("readers at one time share a measurement of the backlog; a failure is not kept", async (t) => {
+test("simultaneous readers share one query of the backlog; a failure is not cached", async (t) => {
   const database = openDatabase(t);
   let queries = 0;
   let fails = true;

@@ -41,18 +41,18 @@ const BASE_URLS = [
 ] as const;
 
 for (const [url, expected] of BASE_URLS) {
-  test(`${expected.length === 0 ? "no warning" : "a warning"} of ${url}`, () => {
+  test(`the base URL ${url} gets ${expected.length === 0 ? "no" : "a"} warning`, () => {
     assert.deepEqual(warned({ GATEPOST_BASE_URL: url }, Infinity), expected);
   });
 }
 
-test("without a base URL the address that is listened on decides", () => {
+test("without a base URL the listening address decides about the warning", () => {
   const env = { GATEPOST_BASE_URL: undefined, GATEPOST_HOST: "10.0.0.7" };
   assert.deepEqual(warned(env, Infinity), ["GATEPOST_BASE_URL"]);
   assert.deepEqual(warned({ GATEPOST_BASE_URL: undefined, GATEPOST_PORT: "0" }, Infinity), []);
 });
 
-test("a listener of the console that is not loopback is warned of", () => {
+test("a console listener that is not on loopback gets a warning", () => {
   for (const place of ["10.0.0.7:9090", "[fd00::7]:9090", "console.example:9090"]) {
     assert.deepEqual(warned({ GATEPOST_CONSOLE: place }, Infinity), ["GATEPOST_CONSOLE"], place);
   }
@@ -61,19 +61,19 @@ test("a listener of the console that is not loopback is warned of", () => {
   }
 });
 
-test("https without a trusted proxy is warned of, http on loopback without one is not", () => {
+test("https without a trusted proxy gets a warning, http on loopback does not", () => {
   const env = { GATEPOST_TRUSTED_PROXIES: undefined };
   assert.deepEqual(warned(env, Infinity), ["GATEPOST_TRUSTED_PROXIES"]);
   assert.deepEqual(warned({ ...env, GATEPOST_BASE_URL: "http://localhost" }, Infinity), []);
 });
 
-test("a missing or empty secret key is warned of", () => {
+test("a missing or empty secret key gets a warning", () => {
   for (const key of [undefined, ""]) {
     assert.deepEqual(warned({ GATEPOST_SECRET_KEY: key }, Infinity), ["GATEPOST_SECRET_KEY"]);
   }
 });
 
-test("a database file that others can read is warned of", (t) => {
+test("a database file that others can read gets a warning", (t) => {
   const path = join(makeFolder(t), "gatepost.db");
   writeFileSync(path, "");
   for (const [mode, expected] of [[0o644, 1], [0o640, 1], [0o600, 0]] as const) {
@@ -82,13 +82,13 @@ test("a database file that others can read is warned of", (t) => {
   }
 });
 
-test("a folder in place of the database is not said to need another mode", (t) => {
+test("a folder in place of the database gets no warning about its mode", (t) => {
   const folder = makeFolder(t);
   chmodSync(folder, 0o755);
   assert.deepEqual(warned({ GATEPOST_DATABASE: folder }, Infinity), []);
 });
 
-test("a cluster that is reached through a network without TLS is warned of", () => {
+test("a cluster that is reached over a network without TLS gets a warning", () => {
   const cases = [
     ["rqlite://127.0.0.1:4001,[::1]:4001,localhost:4003", 0],
     ["rqlite://127.0.0.1:4001,10.0.0.7:4001", 1],
@@ -100,11 +100,11 @@ test("a cluster that is reached through a network without TLS is warned of", () 
   }
 });
 
-test("too few open files for connections and callbacks are warned of", () => {
+test("a limit of open files too low for connections and callbacks gets a warning", () => {
   const env = { GATEPOST_CALLBACK_CONCURRENCY: "1000" };
   assert.deepEqual(warned(env, 7_099), ["ulimit -n"]);
   assert.deepEqual(warned(env, 7_100), []);
   assert.deepEqual(warned({}, 7_099), []);
   const place = { GATEPOST_CONSOLE: "127.0.0.1:9090" };
-  assert.deepEqual(warned(place, 7_099), ["ulimit -n"], "a listener more has connections more");
+  assert.deepEqual(warned(place, 7_099), ["ulimit -n"], "the second listener has connections too");
 });

@@ -20,12 +20,12 @@ async function loadsFetch(specifier: string): Promise<boolean> {
   return JSON.parse(stdout);
 }
 
-test("the program is imported without fetch, which takes as long as half of it", async () => {
+test("importing the server does not load Node's fetch, which takes long", async () => {
   assert.equal(await loadsFetch(SERVE), false);
-  assert.equal(await loadsFetch("node:http"), true, "then the test cannot tell any longer");
+  assert.equal(await loadsFetch("node:http"), true, "otherwise the test proves nothing");
 });
 
-/** Runs the server with one of its outputs on a disk that is full; what the other one got. */
+/** Runs the server with one output on a full disk; returns its status and its other output. */
 function runOnFullDisk(output: "stdout" | "stderr", args: string[], env: Record<string, string>) {
   const full = openSync("/dev/full", "w");
   const stdio = ["ignore", ...["stdout", "stderr"].map((name) => name === output ? full : "pipe")];
@@ -36,21 +36,21 @@ function runOnFullDisk(output: "stdout" | "stderr", args: string[], env: Record<
   return [status, stdout ?? stderr];
 }
 
-test("a bad configuration ends it with 2, and so does an argument, whatever takes the line", () => {
+test("a bad configuration or argument exits 2, even where stderr cannot be written", () => {
   assert.deepEqual(runOnFullDisk("stderr", [], { GATEPOST_PORT: "x" }), [2, ""]);
   assert.deepEqual(runOnFullDisk("stderr", ["--port"], {}), [2, ""]);
 });
 
-test("a version that its disk does not take is a failure, in one line", () => {
+test("--version exits 1 with one line where its output cannot be written", () => {
   const [status, stderr] = runOnFullDisk("stdout", ["--version"], {});
   assert.equal(status, 1);
   assert.match(String(stderr), /^gatepost: the output could not be written: ENOSPC.*\n$/);
 });
 
-// The kernel tells the names of threads on Linux alone.
+// Only Linux shows the names of threads.
 const onLinux = process.platform === "linux" ? test : () => {};
 
-/** How many threads the pool of a server has that has hashed a password. */
+/** The number of threads in the pool of a server that has hashed a password. */
 async function countPoolThreads(t: TestContext, env: Record<string, string>): Promise<number> {
   const server = await startServer({ entry: SOURCE_ENTRY, env });
   t.after(() => server.kill());
@@ -63,11 +63,11 @@ onLinux("the thread pool is as large as poolSize() says", async (t) => {
   assert.equal(await countPoolThreads(t, {}), poolSize(availableParallelism()));
 });
 
-onLinux("the thread pool is as large as the operator says", async (t) => {
+onLinux("the thread pool is as large as UV_THREADPOOL_SIZE says", async (t) => {
   assert.equal(await countPoolThreads(t, { UV_THREADPOOL_SIZE: "5" }), 5);
 });
 
-test("the log says by which signal it is stopped, and when it has", async (t) => {
+test("the log names the signal that stops the server, and says when it has stopped", async (t) => {
   const server = await startServer({ entry: SOURCE_ENTRY });
   t.after(() => server.kill());
   assert.equal(await server.stop("SIGINT"), 0);
