@@ -94,7 +94,7 @@ test("a key belongs to one caller, or address, and to one method and path", asyn
   }
 });
 
-test("a repeat with another body or query is 422, during and after the first", async () => {
+test("a repeat with another body or query is 422, during and after the first request", async () => {
   const { send, clock } = stage();
   const others = [{ asked: "[]" }, { asked: new Uint8Array([0xff]) }, { query: "a=1" }];
   const refuseOthers = async () => {
@@ -177,7 +177,7 @@ test("a repeat runs at once after an error, or a response of 500 or more", async
   assert.equal(await countEvents(), 1);
 });
 
-test("with a key, a response that cannot be kept is a TypeError and no event", async () => {
+test("with a key, a response that cannot be kept is a TypeError; no event is stored", async () => {
   const { send, dispatch, countEvents } = stage();
   const large = "ä".repeat(131_072); // 256 KiB
   const keeps = (body: HttpResponse["body"]) => async (keep: Keep) => {
@@ -216,7 +216,7 @@ test("a request with a key takes two commits: claim, then event and response", a
   assert.deepEqual(sizes, [1, 2]);
 });
 
-test("a repeat takes over a request whose lease has ended, which stores nothing", async () => {
+test("a request whose lease has ended is taken over, and stores nothing itself", async () => {
   const { send, dispatch, clock, countEvents } = stage();
   const held = Promise.withResolvers<void>();
   const dead = send({}, (keep) => held.promise.then(() => dispatch(keep)));

@@ -319,7 +319,7 @@ test("no account stays throttled when the clock is set back by an hour", async (
   assert.equal((await login("marta", RIGHT)).kind, "ok");
 });
 
-test("expired failures are purged, and others ignored once the clock is set back", async (t) => {
+test("expired failures are purged, and those ahead of the clock do not count", async (t) => {
   const { database, login, fail, clock } = await openLogin(t);
   const rows = async () =>
     (await database.query(sql`SELECT 1 FROM login_failures`)).length;
@@ -387,7 +387,7 @@ test("an app that is not authenticated is limited by its address", async (t) => 
   assert.equal((await login("marta", RIGHT, HERE, unproven)).kind, "throttled");
 });
 
-test("a device of the user is exempt from the limit of its address", async (t) => {
+test("a device that the user has logged in with is exempt from its address's limit", async (t) => {
   const { login, fail, user } = await openLogin(t);
   const known = { findDevice: (id: string) => id === user ? "d1" : undefined };
   for (let at = 0; at < 50; at++) await fail(1, `name${at}`);

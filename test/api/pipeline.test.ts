@@ -221,7 +221,7 @@ test("a 503 says that nothing was stored, unless the request is a GET", async ()
   }
 });
 
-test("for a client that has gone an error is 499; a refusal is only logged as 499", async () => {
+test("after a disconnect an error is 499, and a refusal is only logged as 499", async () => {
   const statuses: unknown[] = [];
   for (const thrown of [new Error("aborted"), new Problem(409, "conflict", "No.")]) {
     const { ask, logged } = openStage(() => {
@@ -299,7 +299,7 @@ function openProtectedStage(
   };
 }
 
-test("a token that ends while the body is read is refused, and nothing is done", async () => {
+test("a token that ends while the body is read is refused; the handler does nothing", async () => {
   let calls = 0;
   const handle = () => Promise.resolve({ status: 200 + calls++ });
   const parsed = openProtectedStage(1, { body: record({ a: TEXT }), handle });

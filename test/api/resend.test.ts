@@ -100,7 +100,7 @@ test("a console resends over 10,000 deliveries only soon after a password login"
   assert.equal(await send("console"), 202);
 });
 
-test("a dry run counts by the heavy reader, so that it delays no request", async (t) => {
+test("a dry run counts on the connection for heavy reads, so that no request waits", async (t) => {
   const stored = openDatabase(t);
   const database = { ...stored, query: () => assert.fail("counts beside the requests") };
   const services = { database, heavy: stored, now: () => NOW_MS } as unknown as Services;

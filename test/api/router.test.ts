@@ -55,7 +55,7 @@ test("createRouter() lists the methods of a path that lacks the request's method
   assert.equal(find("HEAD", "/a/x")?.operation?.method, "GET");
 });
 
-test("createRouter() compares paths by case, and accepts no trailing slash", () => {
+test("createRouter() distinguishes upper and lower case, and accepts no trailing slash", () => {
   const find = createRouter([route("GET", "/consumer/event")]);
   assert.ok(find("GET", "/consumer/event"));
   for (const path of ["/consumer/event/", "/Consumer/event", "/consumer//event", "/"]) {

@@ -58,7 +58,7 @@ test("a session lasts twelve hours from its login", async (t) => {
   assert.equal((await visit(cookie)).user, undefined);
 });
 
-test("the last use of a session is stored every five minutes, but not for HEAD", async (t) => {
+test("the last use of a session is stored once in five minutes, but not for HEAD", async (t) => {
   const { database, clock, sessions, logIn, addUser } = await open(t);
   const cookie = await logIn(await addUser());
   async function seenAfter(method: string) {

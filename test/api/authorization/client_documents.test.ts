@@ -40,7 +40,7 @@ test("a document fetched before the clock was set back is fetched again, once", 
   assert.equal(stage.fetches, 2);
 });
 
-test("unknown documents cause 30 fetches by an address and 600 in all, in 15 minutes", async () => {
+test("in 15 minutes one address may cause 30 fetches, and all addresses 600", async () => {
   const { stage, documents } = open();
   const isRefused = (problem: unknown) => problem instanceof Problem && problem.status === 429;
   const findOther = (count: number, address: number) =>

@@ -236,7 +236,7 @@ describe("two refreshes with one token", () => {
     assert.deepEqual((await Promise.all([one, two].map(stateOf))).sort(), ["current", "used"]);
   });
 
-  test("are reuse where the token was exchanged before", async (t) => {
+  test("count as reuse where the token was exchanged before", async (t) => {
     const { first, fates, exchange, isRevoked } = await openStage(t);
     await exchange(first);
     const responses = await exchangeTwice(() => exchange(first), fates);

@@ -10,7 +10,7 @@ import { backendCaller, sampleRequest } from "../../helpers/http_request.ts";
 const NOW_MS = Date.UTC(2026, 0, 1);
 const CALLER = backendCaller(NOW_MS + 1000);
 
-/** Job `tick`, which runs or waits; `ran` is how often it was run by hand. */
+/** Job `tick`, which runs or not; `ran` returns how often it was run by hand. */
 function openStage(t: TestContext, isRunning: boolean, more: Partial<Database> = {}) {
   const stored = openDatabase(t);
   let ran = 0;

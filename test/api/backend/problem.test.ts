@@ -57,7 +57,7 @@ test("a cluster node that does not work is a problem", async (t) => {
   assert.match(problem?.detail ?? "", /^10\.0\.0\.2:4001: see the log\. /);
 });
 
-test("the problem of a failing subscription says when that is disabled", async (t) => {
+test("the problem of a failing subscription says when that will be disabled", async (t) => {
   const database = openDatabase(t);
   await database.write([
     sql`INSERT INTO subscriptions (id, principal, app, event, endpoint, status, secret, createdAtMs,

@@ -64,7 +64,7 @@ test("a receiver keeps the last 20 callbacks, the newest first", async () => {
     Array.from({ length: 20 }, (_, index) => 21 - index));
 });
 
-test("a receiver set not to respond waits until the client disconnects", async () => {
+test("a receiver that is set not to respond waits until the client disconnects", async () => {
   const { call } = openStage();
   const { id } = await call("addReceiver");
   await call("changeReceiver", id, {}, { answer: "none" });

@@ -29,7 +29,7 @@ test("backups that two processes make at the same time have different names", as
   assert.equal(files.size, 2);
 });
 
-test("a second backup is refused while one runs, and accepted after that failed", async (t) => {
+test("a second backup is refused while one runs, and accepted after it has failed", async (t) => {
   let isFull = true;
   const backUp = open(t, async () => {
     if (isFull) throw new Error("The disk is full");

@@ -81,7 +81,7 @@ test("the database is read only while a stream has a client", async (t) => {
   assert.equal(state.queries, queries);
 });
 
-test("a client that reads nothing takes little memory, and is ended at a heartbeat", async (t) => {
+test("the stream of a client that reads nothing stays small and ends at a heartbeat", async (t) => {
   const { state, open } = openStage(t, [`GATEPOST_X: ${"x".repeat(100_000)}`]);
   const reader = await open("problem");
   const before = state.queries;
