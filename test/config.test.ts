@@ -168,6 +168,8 @@ test("parseConfig() refuses bad values of each variable and says what would be r
     ["DATABASE_CREDENTIALS", ["gatepost", ":x", "gatepost:", "a:b\nc"], /user:password/],
     ["NAME", [" x", "x ", "a\nb", "a\u202eb", "x".repeat(65)], /1 to 64 characters/],
     ["CRON", ["yes", "true", "ON", "0", "off "], /on, off/],
+    ["SHARE_PORT", ["yes", "1"], /on, off/],
+    ["AUTHORIZATION_SERVER", ["no", "OFF"], /on, off/],
     ["DISTRIBUTE_INTERVAL", ["0", "1", "9ms", "61m", "1 s", "-1s"], /10ms to 1h/],
     ["RESEND_DELAYS", ["1s,2s,3s,4s", "1s,,2s", "1s,", "10", "31d", "none,1s"], /10s|3 at most/],
     ["CALLBACK_TIMEOUT", ["0s", "11m", "ten"], /10ms to 10m/],

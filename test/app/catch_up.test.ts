@@ -82,6 +82,7 @@ test("requests wait for only a second where the database does not respond", asyn
   passTime(601);
   const waiting = request();
   t.mock.timers.tick(999);
+  await new Promise(setImmediate);
   assert.equal(handled(), 0);
   t.mock.timers.tick(1);
   await waiting;

@@ -9,7 +9,7 @@ import { runNode, startServer } from "../helpers/process.ts";
 
 const SERVE = import.meta.resolve("../../src/app/serve.ts");
 
-/** Whether Node has loaded its fetch after a module was imported. */
+/** Whether the import of a module makes Node load its fetch. */
 async function loadsFetch(specifier: string): Promise<boolean> {
   const program = [
     `await import(${JSON.stringify(specifier)});`,
@@ -20,7 +20,7 @@ async function loadsFetch(specifier: string): Promise<boolean> {
   return JSON.parse(stdout);
 }
 
-test("importing the server does not load Node's fetch, which takes long", async () => {
+test("importing the server does not load Node's fetch, which takes long to load", async () => {
   assert.equal(await loadsFetch(SERVE), false);
   assert.equal(await loadsFetch("node:http"), true, "otherwise the test proves nothing");
 });
