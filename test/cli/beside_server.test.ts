@@ -31,7 +31,7 @@ after(async () => {
   await receiver.close();
 });
 
-test("a user that the command line has added can log in at once, as it said", async () => {
+test("a user that the command line has added can log in at once", async () => {
   const added = await cli.runWith(
     { stdin: `${PASSWORD}\n` },
     ...["user", "add", "alice", "--password-stdin", "--json"],
@@ -41,7 +41,7 @@ test("a user that the command line has added can log in at once, as it said", as
   await gatepost.login({ id, username: "alice", password: PASSWORD });
 });
 
-test("a generated password is the user's password", async () => {
+test("a user can log in with the generated password", async () => {
   const added = await cli.run("user", "add", "bob");
 
   const [, password = ""] = /^ {2}password +(\S+)$/m.exec(added.stdout) ?? [];
@@ -62,7 +62,7 @@ test("a user that the command line disables is refused within a second", async (
   assert.equal(response.status, 401);
 });
 
-test("an app that the command line has added gets tokens, none when disabled", async () => {
+test("an app that the command line has added gets tokens until it is disabled", async () => {
   const url = "https://app.example";
   const added = readJson(await cli.run("app", "add", "Shop", "--url", url, "--json"));
   const app = {
@@ -96,7 +96,7 @@ test("a secret that the command line replaces with --revoke is no longer valid",
   assert.equal((await gatepost.token(renewed, fields)).status, 200);
 });
 
-test("grants that the command line revokes end within a second, the user stays", async () => {
+test("grants that the command line revokes end in a second; the user can log in", async () => {
   const user = await gatepost.createUser();
   const token = await gatepost.login(user);
 
@@ -106,7 +106,7 @@ test("grants that the command line revokes end within a second, the user stays",
   assert.ok(await gatepost.isAlive(await gatepost.login(user)));
 });
 
-test("what HTTP returns to an administrator is what the command line prints", async () => {
+test("the command line prints what HTTP returns to an administrator", async () => {
   const [user, app] = [await gatepost.createUser(), await gatepost.createApp()];
   for (const [path, ...args] of [
     ["/backend/user", "user", "list"],
@@ -138,7 +138,7 @@ test("an event that the command line dispatches is delivered, and resent", async
   const [first] = await receiver.waitFor(1, 5_000, "/hook");
   receiver.answer("/hook", 204);
   let resent: Readonly<Record<string, unknown>> = {};
-  // The attempt's record follows its response.
+  // The attempt is recorded after its response.
   for (let tries = 0; tries < 10 && resent["count"] !== 1; tries++) {
     resent = readJson(await cli.run("delivery", "resend", "--failed", "--json"));
   }

@@ -18,7 +18,7 @@ import { openCommandLine, readJson } from "../helpers/command_line.ts";
 
 const ENDPOINTS = fileURLToPath(new URL("../fixtures/endpoints", import.meta.url));
 
-test("check shows every variable as it holds, and of secrets that they are set", async (t) => {
+test("check shows the value of every variable, but only whether a secret is set", async (t) => {
   const cli = await openCommandLine(t);
   const secrets = {
     GATEPOST_SECRET_KEY: Buffer.alloc(32, 7).toString("base64"),
@@ -54,7 +54,7 @@ test("check says that a database is missing, and makes none", async (t) => {
   assert.ok(!existsSync(cli.databasePath));
 });
 
-test("check counts what the database holds, and leaves no file beside it", async (t) => {
+test("check counts the records of the database, and leaves no file beside it", async (t) => {
   const cli = await openCommandLine(t);
   await cli.run("user", "add", "alice");
   await cli.run("app", "add", "Shop", "--url", "https://shop.example/");
@@ -82,9 +82,9 @@ test("check counts what the database holds, and leaves no file beside it", async
   assert.ok(readFileSync(cli.databasePath).equals(before));
 });
 
-/** A file that no server would start on, and what check says of it. */
+/** A file with which no server would start, and what check says about it. */
 const UNUSABLE: readonly (readonly [name: string, make: (path: string) => void, says: RegExp])[] = [
-  ["is no database", (path) => writeFileSync(path, "x".repeat(5_000)), /not an SQLite database/],
+  ["is not a database", (path) => writeFileSync(path, "x".repeat(5_000)), /not an SQLite database/],
   ["is a short text", (path) => writeFileSync(path, "hello"), /not an SQLite database/],
   [
     "is damaged",
@@ -114,7 +114,7 @@ const UNUSABLE: readonly (readonly [name: string, make: (path: string) => void, 
 ];
 
 for (const [name, make, says] of UNUSABLE) {
-  test(`check exits 1 on a database that ${name}, and leaves it as it is`, async (t) => {
+  test(`check exits 1 on a database that ${name}, and leaves no file beside it`, async (t) => {
     const cli = await openCommandLine(t);
     make(cli.databasePath);
     const files = readdirSync(cli.folder);
@@ -128,7 +128,7 @@ for (const [name, make, says] of UNUSABLE) {
   });
 }
 
-test("check sees through a symbolic link what a server has just written", async (t) => {
+test("check reads through a symbolic link what a server has just written", async (t) => {
   const cli = await openCommandLine(t);
   const link = join(cli.folder, "link.db");
   symlinkSync(cli.databasePath, link);
@@ -156,7 +156,7 @@ test("check exits 1 where the database cannot be made", async (t) => {
   assert.match(checked.stderr, /file is not a folder/);
 });
 
-test("check exits 1 where the key of a sealed database is missing or wrong", async (t) => {
+test("check exits 1 where the key of an encrypted database is missing or wrong", async (t) => {
   const cli = await openCommandLine(t);
   const keyOf = (...bytes: number[]) => ({
     GATEPOST_SECRET_KEY: bytes.map((byte) => Buffer.alloc(32, byte).toString("base64")).join(),
@@ -191,7 +191,7 @@ test("check lists the routes and cronjobs of endpoint modules", async (t) => {
   assert.match(checked.stdout, /^ {2}tick +5m +.+tick\.mjs$/m);
 });
 
-test("check warns of scopes without words for the consent page", async (t) => {
+test("check warns of scopes without a description for the consent page", async (t) => {
   const cli = await openCommandLine(t);
   const folder = join(cli.folder, "endpoints");
   mkdirSync(folder);
@@ -210,13 +210,13 @@ test("check warns of scopes without words for the consent page", async (t) => {
   assert.equal(people.code, 0, people.stderr);
   const [, warnings = ""] = people.stdout.split("\nWarnings\n");
   assert.match(warnings, /^ {2}Scope refunds has no desc.*scopes = \{ "refunds": "…" \}\n$/m);
-  assert.match(warnings, /^ {2}Scope cash has no description /m, "an event's");
+  assert.match(warnings, /^ {2}Scope cash has no description /m, "the scope of an event");
   const { ok, warnings: listed } = readJson(json);
   assert.equal(ok, true);
   assert.deepEqual(listed, warnings.trim().split("\n  "));
 });
 
-test("what a module prints is beside what check prints", async (t) => {
+test("check prints the output of a module to standard error", async (t) => {
   const cli = await openCommandLine(t, { ownProcess: true });
   writeFileSync(join(cli.folder, "a.mjs"), 'console.log("loading"); console.table([1]);');
   const env = { GATEPOST_ENDPOINTS: cli.folder };
@@ -225,7 +225,7 @@ test("what a module prints is beside what check prints", async (t) => {
   assert.match(json.stderr, /^loading\n┌/);
 });
 
-test("check warns of a parameter that is written as OpenAPI writes it", async (t) => {
+test("check warns of a path parameter in the notation of OpenAPI", async (t) => {
   const cli = await openCommandLine(t);
   const folder = join(cli.folder, "endpoints");
   mkdirSync(folder);
@@ -263,7 +263,7 @@ test("check warns of an event that two endpoints declare with different schemas"
   ]);
 });
 
-test("check lists what looks like an endpoint and is not served", async (t) => {
+test("check lists exports and files that look like endpoints and are not served", async (t) => {
   const cli = await openCommandLine(t);
   const folder = join(cli.folder, "endpoints");
   mkdirSync(folder);
@@ -327,7 +327,7 @@ test("check ends by itself when a module has left a timer running", async (t) =>
   assert.equal(checked.code, 0);
 });
 
-test("check warns of what the start would warn of", async (t) => {
+test("check shows the warnings of the server's start", async (t) => {
   const cli = await openCommandLine(t);
   const env = { GATEPOST_BASE_URL: "http://api.example.com", GATEPOST_SECRET_KEY: "" };
 

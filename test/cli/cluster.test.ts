@@ -10,7 +10,7 @@ import { startServer } from "../helpers/process.ts";
 import { startRqlited } from "../helpers/rqlited.ts";
 import { until } from "../helpers/until.ts";
 
-test("servers that start at once on an empty cluster, and commands beside them", async (t) => {
+test("three servers start at once on an empty cluster, with commands beside them", async (t) => {
   const { address } = await startRqlited(t);
   const env = { GATEPOST_DATABASE: address };
   const cli = await openCommandLine(t, { isNew: true, ownProcess: true, env });
@@ -64,7 +64,7 @@ test("restore is refused beside a server whose cronjobs are off", async (t) => {
   assert.equal((await cli.run("restore", copy)).code, 0);
 });
 
-test("the next restore into a cluster removes what one that was killed has left", async (t) => {
+test("restore into a cluster removes the file that a killed restore has left", async (t) => {
   const { address } = await startRqlited(t);
   const cli = await openCommandLine(t, { env: { GATEPOST_DATABASE: address } });
   const source = join(cli.folder, "source.db");
@@ -83,7 +83,7 @@ test("the next restore into a cluster removes what one that was killed has left"
   assert.deepEqual(copies(), ["source.db"]);
 });
 
-test("check warns of a node that does not answer, beside one that does", async (t) => {
+test("check and the server warn of one node of two that does not respond", async (t) => {
   const { address } = await startRqlited(t);
   const env = { GATEPOST_DATABASE: `${address},127.0.0.1:1` };
   const cli = await openCommandLine(t, { isNew: true, env });
@@ -103,7 +103,7 @@ test("check warns of a node that does not answer, beside one that does", async (
   assert.match(String(before), new RegExp(`GATEPOST_DATABASE: 127.0.0.1:1 ${reason}`));
 });
 
-test("a server and a command say in one line that no node is reached", async (t) => {
+test("a server and a command say in one line that no node can be reached", async (t) => {
   const env = { GATEPOST_DATABASE: "rqlite://127.0.0.1:1" };
   const cli = await openCommandLine(t, { isNew: true, ownProcess: true, env });
   const line = /^[^\n]*Database rqlite:\/\/127\.0\.0\.1:1: [^\n]*ECONNREFUSED[^\n]*$/m;

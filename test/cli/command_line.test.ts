@@ -40,13 +40,13 @@ const COMMAND_LINES: readonly (readonly string[])[] = [
 ];
 
 for (const args of COMMAND_LINES) {
-  test(`parseCommandLine() takes ${args.join(" ")}, and --json with it`, () => {
+  test(`parseCommandLine() accepts ${args.join(" ")}, also with --json`, () => {
     assert.equal(parse(...args).kind, "run");
     assert.equal(parse(...args, "--json").kind, "run");
   });
 }
 
-test("parseCommandLine() collects what is repeated and keeps the order", () => {
+test("parseCommandLine() collects repeated options in order", () => {
   const line = parse("app", "add", "--grant", "b", "Shop", "--grant=a", "--url", "URL");
 
   assert.ok(line.kind === "run");
@@ -56,7 +56,7 @@ test("parseCommandLine() collects what is repeated and keeps the order", () => {
   assert.equal(line.values.flag("public"), undefined);
 });
 
-test("parseCommandLine() collects an argument that is repeated, or none", () => {
+test("parseCommandLine() collects repeated arguments, or none", () => {
   const filesOf = (...args: readonly string[]) => {
     const line = parse("test", ...args);
     return line.kind === "run" ? line.values.list("FILES") : line.kind;
@@ -65,14 +65,14 @@ test("parseCommandLine() collects an argument that is repeated, or none", () => 
   assert.deepEqual([filesOf(), filesOf("b", "a")], [[], ["b", "a"]]);
 });
 
-test("parseCommandLine() takes what follows -- as an argument, whatever it starts with", () => {
+test("parseCommandLine() treats what follows -- as an argument, even if it starts with -", () => {
   const line = parse("event", "dispatch", "x", "--", "-5");
 
   assert.ok(line.kind === "run");
   assert.equal(line.values.argument("JSON"), "-5");
 });
 
-test("parseCommandLine() tells a flag from its --no- form and from its absence", () => {
+test("parseCommandLine() distinguishes a flag, its --no- form and its absence", () => {
   const flagOf = (...args: readonly string[]) => {
     const line = parse("app", "set", "a1", ...args);
     return line.kind === "run" ? line.values.flag("trusted") : line.kind;
@@ -86,7 +86,7 @@ test("parseCommandLine() tells a flag from its --no- form and from its absence",
 
 const NOUNS = [...new Set(COMMANDS.map(({ words: [noun] }) => noun))];
 
-/** A command line, and what its one line must say. */
+/** A command line, and what its error must say. */
 const WRONG: readonly (readonly [args: string, says: RegExp])[] = [
   ["usr add x", /"usr".*one of .*user/],
   ["xyzzy", new RegExp(`"xyzzy".*${NOUNS.join(", ")}`)],
@@ -125,13 +125,13 @@ for (const [args, says] of WRONG) {
   });
 }
 
-test("parseCommandLine() takes an empty argument for a missing one", () => {
+test("parseCommandLine() treats an empty argument as missing", () => {
   const line = parse("user", "delete", "");
   assert.ok(line.kind === "wrong");
   assert.match(line.message, /^user delete needs NAME /);
 });
 
-test("parseCommandLine() repeats neither a surplus argument nor an option's value", () => {
+test("parseCommandLine() shows neither a surplus argument nor an option's value", () => {
   const lines = [
     parse("user", "add", "alice", "hunter22secret"),
     parse("user", "set", "alice", "--password=hunter22secret"),
@@ -145,14 +145,14 @@ test("parseCommandLine() repeats neither a surplus argument nor an option's valu
   }
 });
 
-test("parseCommandLine() shows no control characters of what was typed", () => {
+test("parseCommandLine() shows no control characters of the command line", () => {
   const line = parse("us\u001b[2Jer");
 
   assert.ok(line.kind === "wrong");
   assert.doesNotMatch(line.message, /\p{Cc}/u);
 });
 
-/** A command line that asks for help, and what the help is of. */
+/** A command line that asks for help, and the words of the command that the help describes. */
 const HELP: readonly (readonly [args: string, words: readonly string[]])[] = [
   ["--help", []],
   ["-h", []],
@@ -173,7 +173,7 @@ for (const [args, words] of HELP) {
   });
 }
 
-test("parseCommandLine() tells an unfinished command from a wrong one", () => {
+test("parseCommandLine() reports an unfinished command as incomplete, not as wrong", () => {
   assert.deepEqual(parse(), { kind: "incomplete", words: [] });
   assert.deepEqual(parse("user"), { kind: "incomplete", words: ["user"] });
 });

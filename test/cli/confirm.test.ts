@@ -43,7 +43,7 @@ test("user delete asks at a terminal, and does nothing without a yes", async (t)
   assert.deepEqual(await namesOf(cli), []);
 });
 
-test("--yes spares the question, and where there is no terminal there is none", async (t) => {
+test("no question is asked with --yes, or without a terminal", async (t) => {
   const cli = await openCommandLine(t);
   await cli.run("user", "add", "alice");
   await cli.run("user", "add", "bob");

@@ -24,14 +24,14 @@ test("cronjob run makes a job due, and a running server runs it once", async (t)
 
   const ran = await cli.run("cronjob", "run", "tidy");
   await until(async () => (await events()).length > 0);
-  await sleep(1_500); // the server looks again
+  await sleep(1_500); // until the server has looked again
   const [purge, job] = readItems(await cli.run("cronjob", "list", "--json"));
   const unknown = await cli.run("cronjob", "run", "gatepost.watch");
   const audit = readItems(await cli.run("audit", "list", "--action", "cronjob.run", "--json"));
 
   assert.equal(ran.code, 0, ran.stderr);
   assert.equal((await events()).length, 1);
-  assert.equal(purge?.["name"], "gatepost.purge"); // shared by all servers, as theirs are
+  assert.equal(purge?.["name"], "gatepost.purge"); // all servers share it, like the jobs of modules
   assert.deepEqual([job?.["name"], job?.["every"], job?.["error"]], ["tidy", null, null]);
   const untilNextMs = Date.parse(String(job?.["next_run"])) - Date.now();
   assert.ok(untilNextMs > 11.9 * 3_600_000 && untilNextMs <= 12 * 3_600_000);

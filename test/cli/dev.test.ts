@@ -9,13 +9,12 @@ import { CLI_SOURCE } from "../helpers/command_line.ts";
 import { runCli, type RunningServer, startServer } from "../helpers/process.ts";
 import { until } from "../helpers/until.ts";
 
-
 const PING = `import data from "./data.json" with { type: "json" };
 export const ping = { method: "GET", path: "/ping", public: true, handle: () => data };
 `;
 const PONG = `export const pong = { method: "GET", path: "/pong", public: true, handle: () => 1 };`;
 
-/** `gatepost dev` on endpoints of its own, which `write` changes. */
+/** Starts `gatepost dev` on a new folder of endpoints, which `write` changes. */
 async function develop(
   t: TestContext,
   env: Readonly<Record<string, string>> = {},
@@ -56,7 +55,7 @@ function startsOf({ lines }: RunningServer): string[] {
 const waitFor = (holds: () => unknown, { lines, stderr }: RunningServer) =>
   until(holds, () => [...lines, stderr()].join("\n"));
 
-test("dev serves ./endpoints, and anew what is changed, new or removed, JSON too", async (t) => {
+test("dev serves ./endpoints, and restarts on a changed, new or removed file", async (t) => {
   const { folder, server, write, after } = await develop(t);
   assert.equal(await (await fetch(`${server.url}/ping`)).json(), "first");
 
@@ -71,7 +70,7 @@ test("dev serves ./endpoints, and anew what is changed, new or removed, JSON too
   assert.equal(await server.stop(), 0);
 });
 
-test("a server that cannot start is tried again at the next change", async (t) => {
+test("dev tries to start its server again at the next change", async (t) => {
   const { server, write, after } = await develop(t);
   write("endpoints/ping.ts", "export const ping = {");
   await waitFor(() => server.stderr().includes("waiting for a change"), server);
@@ -81,14 +80,14 @@ test("a server that cannot start is tried again at the next change", async (t) =
   assert.equal(await server.stop("SIGINT"), 0);
 });
 
-test("dev that waits for a change ends at a signal", async (t) => {
+test("dev ends at a signal while it waits for a change", async (t) => {
   const { server, write } = await develop(t);
   write("endpoints/ping.ts", "export const ping = {");
   await waitFor(() => server.stderr().includes("waiting for a change"), server);
   assert.equal(await server.stop(), 0);
 });
 
-test("dev that ends takes up no change any more", async (t) => {
+test("dev does not restart on a change while it ends", async (t) => {
   const { server, write, after, startCount } = await develop(t);
   write("endpoints/slow.ts", `export const slow = { method: "GET", path: "/slow", public: true,
     handle: () => new Promise((resolve) => setTimeout(resolve, 1_500, 1)) };`);
@@ -103,21 +102,21 @@ test("dev that ends takes up no change any more", async (t) => {
   await slow;
 });
 
-test("dev ends where its folder is removed, and the server with it", async (t) => {
+test("dev ends, and its server with it, when its folder is removed", async (t) => {
   const { folder, server } = await develop(t);
   rmSync(join(folder, "endpoints"), { recursive: true });
   await waitFor(() => server.stderr().includes("endpoints has been removed"), server);
   assert.equal(await server.stop(), 1);
 });
 
-test("dot files, packages and databases in the folder do not start it anew", async (t) => {
+test("dev does not restart for dot files, packages and databases in its folder", async (t) => {
   const env = { GATEPOST_DATABASE: "endpoints/data/own" };
   const { server, write, after, startCount } = await develop(t, env);
   write("endpoints/.orders.ts.swp", "x");
   write("endpoints/node_modules/a/index.js", "x");
   write("endpoints/shop.sqlite-wal", "x");
   await fetch(`${server.url}/ping`);
-  // What comes after them shows that they have been passed over.
+  // The restart after them shows that they were ignored.
   await sleep(500);
   assert.equal(startCount(), 1);
   write("endpoints/data.json", `"second"`);
@@ -125,7 +124,7 @@ test("dot files, packages and databases in the folder do not start it anew", asy
   assert.equal(startCount(), 2);
 });
 
-test("a debugger that dev is started with reaches the server, after a change too", async (t) => {
+test("a debugger of dev is connected to its server, after a restart too", async (t) => {
   const port = await findFreePort();
   const { write, after } = await develop(t, {}, [`--inspect=${port}`]);
   const findDebugged = async (): Promise<unknown> => {
@@ -138,16 +137,16 @@ test("a debugger that dev is started with reaches the server, after a change too
   assert.match(String(await findDebugged()), /src\/server\.ts$/);
 });
 
-test("dev needs a folder of endpoints: an error in one line", async () => {
+test("dev without a folder of endpoints exits 2 with one line", async () => {
   const env = { GATEPOST_ENDPOINTS: "no/such/folder" };
   const { code, stderr } = await runCli(["dev"], { entry: CLI_SOURCE, env });
   assert.equal(code, 2);
   assert.match(stderr, /^gatepost: there is no folder \/.*no\/such\/folder; [^\n]*\n$/);
 });
 
-test("the server runs under Node's own --watch, writer and worker too", async (t) => {
+test("the server becomes ready and stops under Node's own --watch", async (t) => {
   const server = await startServer({ nodeFlags: ["--watch"] });
-  t.after(() => server.stop()); // killed, dev would leave its server behind
+  t.after(() => server.stop()); // killed, it would leave its server behind
   await waitFor(async () => (await fetch(`${server.url}/system/ready`)).ok, server);
   assert.equal(await server.stop(), 0);
 });

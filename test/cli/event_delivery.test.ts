@@ -41,7 +41,7 @@ function countByStatus(path: string): Record<string, unknown> {
   return Object.fromEntries(rows.map(({ status, n }) => [status, n]));
 }
 
-test("event dispatch stores data from an argument or standard input, for all or one", async (t) => {
+test("event dispatch stores data of an argument or standard input, for all or one", async (t) => {
   const cli = await openCommandLine(t);
   const { id: user } = readJson(await cli.run("user", "add", "alice", "--json"));
 
@@ -60,7 +60,7 @@ test("event dispatch stores data from an argument or standard input, for all or 
   ]);
 });
 
-test("event dispatch with a key stores one event, and says which that is", async (t) => {
+test("event dispatch with a key stores one event, and shows its id each time", async (t) => {
   const cli = await openCommandLine(t);
   const dispatch = (data: string) =>
     cli.run("event", "dispatch", "order.created", data, "--key", "7", "--json");
@@ -69,7 +69,7 @@ test("event dispatch with a key stores one event, and says which that is", async
   assert.deepEqual(readEvents(cli.databasePath).map(({ data }) => data), ["1"]);
 });
 
-test("event dispatch keeps the scopes that a server declares, without its modules", async (t) => {
+test("event dispatch applies the scopes that a server has declared for the event", async (t) => {
   const cli = await openCommandLine(t);
   await cli.run("user", "add", "alice");
   const database = openSqliteDatabase(cli.databasePath);
@@ -83,7 +83,7 @@ test("event dispatch keeps the scopes that a server declares, without its module
   ]);
 });
 
-/** Data, and the exit code: 2 for a wrong value, 1 for what is not there. */
+/** Arguments, and the exit code: 2 for a wrong value, 1 for an unknown subject. */
 const REFUSED: readonly (readonly [args: readonly string[], code: number])[] = [
   [["x", "{"], 2],
   [["x", ""], 2],
@@ -97,7 +97,7 @@ const REFUSED: readonly (readonly [args: readonly string[], code: number])[] = [
   [["x", "1", "--subject", "nobody"], 1],
 ];
 
-test("event dispatch refuses what is not JSON, name or subject, and stores nothing", async (t) => {
+test("event dispatch refuses wrong JSON, names and subjects, and stores nothing", async (t) => {
   const cli = await openCommandLine(t);
   for (const [args, code] of REFUSED) {
     const refused = await cli.run("event", "dispatch", ...args);
@@ -137,7 +137,7 @@ test("delivery resend sends one failed delivery again, and no other", async (t) 
   assert.deepEqual(countByStatus(cli.databasePath), { failed: 2, pending: 1 });
 });
 
-test("delivery resend --failed counts them, begins, and leaves the rest to a server", async (t) => {
+test("delivery resend --failed resends 500, and leaves the rest to a server", async (t) => {
   const cli = await openCommandLine(t);
   await cli.run("user", "add", "alice");
   storeFailed(cli.databasePath, 1_200);
@@ -158,7 +158,7 @@ test("delivery resend --failed counts them, begins, and leaves the rest to a ser
   assert.equal((await cli.run("resend", "stop", String(resent["id"]), "--yes")).code, 1);
 });
 
-test("delivery resend takes an ID or --failed, and filters with --failed alone", async (t) => {
+test("delivery resend accepts an ID or --failed, and filters only with --failed", async (t) => {
   const cli = await openCommandLine(t);
   for (
     const args of [
@@ -172,7 +172,7 @@ test("delivery resend takes an ID or --failed, and filters with --failed alone",
   }
 });
 
-test("delivery list shows what failed, and what went wrong last", async (t) => {
+test("delivery list shows failed deliveries with their last error", async (t) => {
   const cli = await openCommandLine(t);
   await cli.run("user", "add", "alice");
   const id = storeFailed(cli.databasePath, 1);

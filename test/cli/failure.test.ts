@@ -6,7 +6,7 @@ import { test } from "node:test";
 import { invalid } from "../../src/base/problem.ts";
 import { explain } from "../../src/cli/failure.ts";
 
-test("a connection that breaks is explained in a line", async (t) => {
+test("a connection that breaks is explained in one line", async (t) => {
   const server = createServer(({ socket }) => socket.destroy()).listen(0, "127.0.0.1");
   t.after(() => server.close());
   await once(server, "listening");
@@ -15,11 +15,11 @@ test("a connection that breaks is explained in a line", async (t) => {
   assert.equal(explain(error), "socket hang up");
 });
 
-test("an error that nobody foresaw keeps its stack", () => {
+test("an unexpected error keeps its stack", () => {
   assert.match(explain(new TypeError("x is not a function")), /\n +at /);
 });
 
-test("values that are not valid are told in words of the command line", () => {
+test("errors of the input are shown with the names of the command line's fields", () => {
   const errors = [
     { pointer: "/redirect_uris/0", detail: "Must be https." },
     { pointer: "/name", detail: "Is required." },

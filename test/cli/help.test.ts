@@ -38,7 +38,7 @@ for (const noun of new Set(VERBS.map(({ words: [noun = ""] }) => noun))) {
 for (const command of COMMANDS) {
   const name = command.words.join(" ");
 
-  test(`the help of ${name} teaches: purpose, arguments, options, an example`, () => {
+  test(`the help of ${name} has its purpose, arguments, options and an example`, () => {
     const text = help(command.words);
 
     assert.ok(text.startsWith(`${command.purpose}.\n`));
@@ -52,7 +52,7 @@ for (const command of COMMANDS) {
     assert.match(text, new RegExp(`^  (\\S.* )?gatepost ${name}`, "m"));
   });
 
-  test(`the examples of ${name} are command lines that it takes`, () => {
+  test(`the examples of ${name} are valid command lines`, () => {
     for (const example of command.examples) {
       const typed = example.replace(/^.*?\bgatepost /, "");
       const args = typed.match(/'[^']*'|"[^"]*"|\S+/g) ?? [];
@@ -73,7 +73,7 @@ test("no line of any help but an example is wider than 88 columns", () => {
   }
 });
 
-test("every argument and option of a command says what it is", () => {
+test("every argument and option of a command has a description", () => {
   for (const command of COMMANDS) {
     for (const { name, meaning } of command.arguments ?? []) assert.ok(meaning, name);
     for (const [name, { meaning }] of Object.entries(command.options ?? {})) {
@@ -82,7 +82,7 @@ test("every argument and option of a command says what it is", () => {
   }
 });
 
-test("an option that is one of some words names them", () => {
+test("the help of an option with fixed values names them", () => {
   assert.match(help(["series", "list"]), /deliveries, logins, tokens or overdue: what is counted/);
   assert.match(help(["series", "list"]), /minute or hour: the length/);
   assert.match(help(["issuer", "add"]), /scope, scp or roles: the claim/);
@@ -92,7 +92,7 @@ test("an option that is one of some words names them", () => {
 
 test("the help fits a narrow terminal", () => {
   for (const line of help(["app", "add"], 60).split("\n")) {
-    // The name of a grant is a word that is longer by itself.
+    // The name of a grant type is a single word, and may be longer.
     const isWord = /^ *\S+$/.test(line);
     if (!isWord && !line.includes("gatepost ")) assert.ok(line.length <= 60, line);
   }

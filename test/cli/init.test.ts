@@ -30,7 +30,7 @@ const FILES = [
 const scratch = realpathSync(mkdtempSync(join(tmpdir(), "gatepost-init-")));
 after(() => rmSync(scratch, { recursive: true, force: true }));
 
-/** Runs Node in a folder, as somebody who has set nothing. */
+/** Runs Node in a folder, without any variable of Gatepost. */
 function run(cwd: string, ...args: readonly string[]) {
   const options: SpawnSyncOptionsWithStringEncoding = {
     cwd,
@@ -45,7 +45,7 @@ function makeFolder(): string {
   return mkdtempSync(join(scratch, "f-"));
 }
 
-/** A folder as `gatepost init` leaves it. */
+/** A folder with the files of `gatepost init`. */
 function initiate(): string {
   const folder = makeFolder();
   assert.equal(run(folder, CLI_SOURCE, "init").status, 0);
@@ -57,7 +57,7 @@ const filesIn = (folder: string) =>
     .filter((entry) => !entry.isDirectory())
     .map((entry) => relative(folder, join(entry.parentPath, entry.name))).sort();
 
-test("init writes an example, its test and the settings of the compiler, and says so", () => {
+test("init writes and lists an example, its test and the compiler's settings", () => {
   const folder = makeFolder();
   const { status, stdout, stderr } = run(folder, CLI_SOURCE, "init", "new/shop");
 
@@ -69,14 +69,14 @@ test("init writes an example, its test and the settings of the compiler, and say
   assert.equal(manifest.private, true);
 });
 
-test("a folder whose name a shell would take apart is quoted in what to do next", () => {
+test("init quotes the name of the folder for the shell in its next steps", () => {
   for (const [name, quoted] of [["my shop", "'my shop'"], ["don't", String.raw`'don'\''t'`]]) {
     const { stdout } = run(makeFolder(), CLI_SOURCE, "init", name ?? "");
     assert.ok(stdout.includes(`\n  cd ${quoted}\n`), stdout);
   }
 });
 
-test("what to do next is said as this program was called", () => {
+test("init shows its next steps with the command by which it was called", () => {
   const bin = join(makeFolder(), "node_modules/.bin");
   mkdirSync(bin, { recursive: true });
   for (const [folder, gatepost] of [[bin, "npx gatepost"], [makeFolder(), "gatepost"]] as const) {
@@ -94,19 +94,19 @@ test("with --json init prints the folder and its files", () => {
   assert.deepEqual(files.sort(), FILES);
 });
 
-test("the compiler finds nothing wrong there with nothing else installed", () => {
+test("the project of init compiles with nothing else installed", () => {
   const folder = initiate();
   const { stdout, status } = run(folder, COMPILER, "--project", folder);
   assert.equal(stdout, "");
   assert.equal(status, 0);
 });
 
-test("a compiler before TypeScript 6 knows too that a query and a body are iterated", () => {
+test("the project of init names the iterable DOM types for TypeScript before 6", () => {
   const settings = readFileSync(join(initiate(), "tsconfig.json"), "utf8");
   assert.match(settings, /"dom", "dom\.iterable", "dom\.asynciterable"/);
 });
 
-test("the types that init writes are checked: a wrong endpoint, event or call is an error", () => {
+test("with the types of init a wrong endpoint, event or call is an error", () => {
   const folder = initiate();
   const source = `
     import type { DefineEndpoint, Endpoint } from "gatepost";
@@ -125,7 +125,7 @@ test("the types that init writes are checked: a wrong endpoint, event or call is
   assert.deepEqual([...found].map(([, line]) => line), ["7", "9", "10"]);
 });
 
-test("the server takes what init writes", () => {
+test("check accepts the project of init", () => {
   const folder = initiate();
   const { status, stdout } = spawnSync(process.execPath, [CLI_SOURCE, "check"], {
     cwd: folder,
@@ -137,7 +137,7 @@ test("the server takes what init writes", () => {
   assert.doesNotMatch(stdout, /Scope orders has no description/);
 });
 
-test("gatepost test runs the tests there, and its exit code is theirs", () => {
+test("gatepost test runs the tests of a project and returns their exit code", () => {
   const folder = initiate();
   const passed = run(folder, CLI_SOURCE, "test");
   assert.equal(passed.status, 0, passed.stdout + passed.stderr);
@@ -152,7 +152,7 @@ test("gatepost test runs the tests there, and its exit code is theirs", () => {
   assert.match(flagged.stdout, /pass 1\n/);
 });
 
-test("endpoints are ES modules for gatepost test too, in a package of CommonJS as well", () => {
+test("gatepost test loads endpoints as ES modules, in a CommonJS package too", () => {
   const folder = initiate();
   writeFileSync(join(folder, "package.json"), `{ "type": "commonjs" }`);
   const { status, stdout } = run(folder, CLI_SOURCE, "test");
@@ -161,7 +161,7 @@ test("endpoints are ES modules for gatepost test too, in a package of CommonJS a
 });
 
 for (const file of ["endpoints/orders.ts", "tsconfig.json"]) {
-  test(`where ${file} is there, init says so and writes nothing`, () => {
+  test(`init writes nothing and says so where ${file} exists`, () => {
     const folder = makeFolder();
     mkdirSync(join(folder, "endpoints"));
     writeFileSync(join(folder, file), "mine");
@@ -173,7 +173,7 @@ for (const file of ["endpoints/orders.ts", "tsconfig.json"]) {
   });
 }
 
-test("init writes nothing where a link to nothing or a file is in the way", () => {
+test("init writes nothing where a dangling link or a file is in the way", () => {
   const outside = makeFolder();
   const dangling = makeFolder();
   symlinkSync(join(outside, "package.json"), join(dangling, "package.json"));
@@ -192,7 +192,7 @@ test("init writes nothing where a link to nothing or a file is in the way", () =
   }
 });
 
-test("a folder that cannot be made is said at once", { skip: !existsSync("/proc") }, () => {
+test("init fails at once where its folder cannot be made", { skip: !existsSync("/proc") }, () => {
   const { status, stderr } = run(scratch, CLI_SOURCE, "init", "/proc/shop");
   assert.equal(status, 1, "it has ended by itself");
   assert.match(stderr, /^gatepost: ENOENT[^\n]*\/proc\/shop[^\n]*\n$/);

@@ -4,7 +4,7 @@ import { openCommandLine, readItems, readJson } from "../helpers/command_line.ts
 import { startForeignIssuer, waitUntilAlive } from "../helpers/foreign_issuer.ts";
 import { startGatepost, waitUntilDead } from "../helpers/gatepost.ts";
 
-test("an issuer is added, changed and removed beside a running server", async (t) => {
+test("an issuer is added, changed and deleted beside a running server", async (t) => {
   const gatepost = await startGatepost({ env: { GATEPOST_CALLBACK_ALLOW: "127.0.0.1" } });
   t.after(() => gatepost.stop());
   const issuer = await startForeignIssuer(gatepost.issuer);
@@ -47,7 +47,7 @@ test("an issuer is added, changed and removed beside a running server", async (t
   assert.deepEqual(readItems(await cli.run("issuer", "list", "--json")), []);
 });
 
-test("without an authorization server there is no token, and check warns", async (t) => {
+test("with the authorization server off the command token fails, and check warns", async (t) => {
   const cli = await openCommandLine(t, { env: { GATEPOST_AUTHORIZATION_SERVER: "off" } });
   assert.match((await cli.run("check")).stdout, /none yet[^]*no issuer is active/);
   const token = await cli.run("token");

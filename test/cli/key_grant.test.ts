@@ -6,7 +6,7 @@ import { writeOldDatabase } from "../helpers/old_database.ts";
 
 const MINUTE_MS = 60_000;
 
-test("key rotate makes a key that signs in ten minutes, or with --at-once now", async (t) => {
+test("key rotate makes a key that signs in ten minutes, or now with --at-once", async (t) => {
   const cli = await openCommandLine(t);
 
   const later = readJson(await cli.run("key", "rotate", "--json"));
@@ -18,7 +18,7 @@ test("key rotate makes a key that signs in ten minutes, or with --at-once now", 
   assert.equal(leadMs(now), 0);
 });
 
-test("key list shows public parts alone", async (t) => {
+test("key list shows only the public parts of keys", async (t) => {
   const cli = await openCommandLine(t);
   await cli.run("key", "rotate");
 
@@ -35,7 +35,7 @@ test("key list shows public parts alone", async (t) => {
   assert.match(table.stdout, /^k\w+ +ES256 +signing /m);
 });
 
-test("key rotate makes a key of the algorithm that is configured", async (t) => {
+test("key rotate makes a key of the configured algorithm", async (t) => {
   const cli = await openCommandLine(t, { env: { GATEPOST_SIGNING_ALG: "EdDSA" } });
 
   assert.equal(readJson(await cli.run("key", "rotate", "--json"))["alg"], "EdDSA");
@@ -54,14 +54,14 @@ test("grant revoke needs a user or an app that exists", async (t) => {
   assert.match(malformed.stderr, /^ {2}app: /m);
 });
 
-test("grant list names every app that it takes", async (t) => {
+test("grant list says which apps --app may name", async (t) => {
   const cli = await openCommandLine(t);
   const { code, stderr } = await cli.run("grant", "list", "--app", "nobody");
   assert.equal(code, 2);
   assert.match(stderr, /app: Must be a client_id, or one of login, personal, console\.$/m);
 });
 
-test("key reseal lets an old secret key be dropped", async (t) => {
+test("after key reseal the old secret key is not needed", async (t) => {
   const cli = await openCommandLine(t);
   const [first, second] = [1, 2].map((byte) => Buffer.alloc(32, byte).toString("base64"));
   const list = async (key: string | undefined) =>
@@ -82,7 +82,7 @@ test("key reseal lets an old secret key be dropped", async (t) => {
   assert.match(without.stderr, /GATEPOST_SECRET_KEY/);
 });
 
-test("a command without the key of a database from 0.1.0 leaves it as it was", async (t) => {
+test("a command without the secret key leaves a database of version 0.1.0 unchanged", async (t) => {
   const cli = await openCommandLine(t);
   writeOldDatabase(cli.databasePath);
   const before = readFileSync(cli.databasePath);

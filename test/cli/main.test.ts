@@ -28,7 +28,7 @@ test("help goes to standard error where a command is unfinished, with exit code 
   }
 });
 
-test("help needs no good configuration", async (t) => {
+test("help works with a bad configuration", async (t) => {
   const cli = await openCommandLine(t, { ownProcess: true, env: { GATEPOST_PORT: "x" } });
 
   assert.equal((await cli.run("user", "add", "--help")).code, 0);
@@ -74,7 +74,7 @@ test("a wrong value is exit 2, whatever the command, and says what would be righ
   }
 });
 
-test("JSON has what moves a terminal's cursor, or turns its text, as JSON escapes", async (t) => {
+test("JSON output escapes characters that move the cursor or turn the text", async (t) => {
   const cli = await openCommandLine(t);
   const data = { text: "a\u009b2J\u202eb\u007f" };
   const args = ["event", "dispatch", "order.created", JSON.stringify(data), "--json"];
@@ -85,16 +85,16 @@ test("JSON has what moves a terminal's cursor, or turns its text, as JSON escape
   assert.match(stdout, /^[\x20-\x7e]*\n$/);
 });
 
-test("a reader that has seen enough ends the output without a complaint", async (t) => {
+test("a closed standard output is not an error", async (t) => {
   const cli = await openCommandLine(t, { ownProcess: true });
   const child = cli.start("check");
   child.stdout?.destroy();
-  let complaints = "";
-  child.stderr?.on("data", (part) => complaints += String(part));
+  let errors = "";
+  child.stderr?.on("data", (part) => errors += String(part));
 
   const [code] = await once(child, "close");
 
-  assert.deepEqual([code, complaints], [0, ""]);
+  assert.deepEqual([code, errors], [0, ""]);
 });
 
 test("a database that cannot be used is one line, exit 1, with --json too", async (t) => {
@@ -127,7 +127,7 @@ test("a database that cannot be written is one line, exit 1, and nothing is stor
   assert.ok(Array.isArray(items) && items.length === 1);
 });
 
-test("an output that its disk does not take is a failure, in one line", () => {
+test("a standard output that cannot be written is exit 1 and one line", () => {
   const full = openSync("/dev/full", "w");
   const { status, stderr } = spawnSync(process.execPath, [CLI_SOURCE, "--help"], {
     stdio: ["ignore", full, "pipe"],

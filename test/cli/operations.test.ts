@@ -8,10 +8,10 @@ import { COMMANDS } from "../../src/cli/commands.ts";
 import { parseConfig } from "../../src/config.ts";
 
 const OPERATIONS = backendOperations(
-  { config: {} } as Parameters<typeof backendOperations>[0], // none of them is carried out
+  { config: {} } as Parameters<typeof backendOperations>[0], // none of them runs
 );
 
-test("each operation of the backend has a command, whose example calls it", async () => {
+test("each operation of the backend is called by the example of a command", async () => {
   const find = createRouter(OPERATIONS);
   const called = new Set<string>();
   const parsed = parseConfig({});

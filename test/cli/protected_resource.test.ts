@@ -17,7 +17,7 @@ test("a resource is added, listed, shown, changed and deleted", async (t) => {
   assert.equal((await cli.run("resource", "show", id)).code, 1);
 });
 
-test("resource add refuses a URL that is there, and this service's own", async (t) => {
+test("resource add refuses a known or wrong URL, and one of this service", async (t) => {
   const cli = await openCommandLine(t);
   const add = (url: string) => cli.run("resource", "add", url, "--scope", "files");
   assert.equal((await add("https://mcp.example")).code, 0);
@@ -26,7 +26,7 @@ test("resource add refuses a URL that is there, and this service's own", async (
   assert.notEqual((await add("ftp://mcp.example")).code, 0);
 });
 
-test("what is said of a resource that was added names it", async (t) => {
+test("resource add names the URL of the resource in its message", async (t) => {
   const cli = await openCommandLine(t);
   const { stdout } = await cli.run("resource", "add", "https://mcp.example", "--scope", "files");
   assert.match(stdout, /^Resource https:\/\/mcp\.example has been added\.$/m);

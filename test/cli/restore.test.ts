@@ -27,7 +27,7 @@ import { SOURCE_ENTRY } from "../helpers/gatepost.ts";
 import { runNode, startServer } from "../helpers/process.ts";
 import { mountSmallDisk } from "../helpers/small_disk.ts";
 
-/** A command line with a backup that knows alice alone, while the database knows bob too. */
+/** A command line with a backup that has only alice, while the database has bob too. */
 async function openWithBackup(t: TestContext, env: Record<string, string> = {}) {
   const cli = await openCommandLine(t, { env });
   await cli.run("user", "add", "alice");
@@ -45,7 +45,7 @@ async function userNames(cli: CommandLine): Promise<unknown[]> {
 }
 
 async function assertRefused(cli: CommandLine, file: string, says: RegExp): Promise<void> {
-  // A server's files that show it is there come and go by themselves.
+  // A server makes and removes the files of its presence at any time.
   const list = () => readdirSync(cli.folder).filter((name) => !name.includes("-process-"));
   const before = list();
   const { code, stdout, stderr } = await cli.run("restore", file);
@@ -55,7 +55,7 @@ async function assertRefused(cli: CommandLine, file: string, says: RegExp): Prom
   assert.deepEqual(list(), before);
 }
 
-test("restore brings a backup back, private, and keeps what was there", async (t) => {
+test("restore makes a private database of a backup, and keeps the old database", async (t) => {
   const { cli, copy } = await openWithBackup(t);
   const old = readFileSync(cli.databasePath);
 
@@ -71,7 +71,7 @@ test("restore brings a backup back, private, and keeps what was there", async (t
   assert.deepEqual(await userNames(cli), ["alice"]);
 });
 
-test("restore keeps what was there on a file system without links too", async (t) => {
+test("restore keeps the old database on a file system without links too", async (t) => {
   const { cli, copy } = await openWithBackup(t);
   const old = readFileSync(cli.databasePath);
   const mocked = t.mock.method(fs, "linkSync", () => {
@@ -90,7 +90,7 @@ test("restore keeps what was there on a file system without links too", async (t
   assert.deepEqual(await userNames(cli), ["alice"]);
 });
 
-test("restore makes the database, and its folder, where there is none", async (t) => {
+test("restore makes the database and its folder where they do not exist", async (t) => {
   const { cli, copy } = await openWithBackup(t);
   const there = { GATEPOST_DATABASE: join(cli.folder, "new", "data", "other.db") };
   assert.equal((await cli.runWith({ env: there }, "restore", copy)).code, 0);
@@ -98,7 +98,7 @@ test("restore makes the database, and its folder, where there is none", async (t
   assert.deepEqual(readItems(list).map((user) => user["username"]), ["alice"]);
 });
 
-test("restore over a crashed database moves its log aside with it", async (t) => {
+test("restore over a database of a crashed server moves its log aside too", async (t) => {
   const { cli, copy } = await openWithBackup(t);
   const server = await startServer({ entry: SOURCE_ENTRY, folder: cli.folder });
   await server.kill();
@@ -112,7 +112,7 @@ test("restore over a crashed database moves its log aside with it", async (t) =>
   assert.deepEqual(await userNames(cli), ["alice"]);
 });
 
-test("restore leaves a symbolic link to the database, and its owner, as they were", async (t) => {
+test("restore keeps a symbolic link to the database, and the database's owner", async (t) => {
   const { cli, copy } = await openWithBackup(t);
   const { folder, databasePath } = cli;
   const link = join(folder, "link.db");
@@ -128,7 +128,7 @@ test("restore leaves a symbolic link to the database, and its owner, as they wer
   assert.deepEqual(await userNames(cli), ["alice"]);
 });
 
-test("root restores a lost database for the user whose folder it was in", async (t) => {
+test("restore by root gives a lost database to the owner of its folder", async (t) => {
   if (process.getuid?.() !== 0) return t.skip("nobody else may give a file away");
   const { cli, copy } = await openWithBackup(t);
   chownSync(cli.folder, 65_534, 65_534);
@@ -139,7 +139,7 @@ test("root restores a lost database for the user whose folder it was in", async 
   assert.deepEqual([uid, gid, mode & 0o777], [65_534, 65_534, 0o600]);
 });
 
-test("restore names a backup that it may not read", async (t) => {
+test("restore refuses a backup that its user may not read", async (t) => {
   if (process.getuid?.() === 0) return t.skip("root may read everything");
   const { cli, copy } = await openWithBackup(t);
   chmodSync(copy, 0);
@@ -150,7 +150,7 @@ for (const [what, lose] of [
   ["lost", rmSync],
   ["emptied", truncateSync],
 ] as [string, (file: string) => void][]) {
-  test(`restore moves the log of a database aside that has been ${what}`, async (t) => {
+  test(`restore moves aside the log of a database that was ${what}`, async (t) => {
     const { cli, copy } = await openWithBackup(t);
     const server = await startServer({ entry: SOURCE_ENTRY, folder: cli.folder });
     assert.equal((await cli.run("user", "add", "carol")).code, 0);
@@ -165,9 +165,9 @@ for (const [what, lose] of [
   });
 }
 
-test("restore moves aside the journal of a database that has been lost", async (t) => {
+test("restore moves aside the journal of a database that was lost", async (t) => {
   const { cli, copy } = await openWithBackup(t);
-  // Of a process that was killed while it made the database: SQLite would undo the copy by it.
+  // Left by a process that was killed: SQLite would apply the journal to the restored copy.
   const lost = join(cli.folder, "lost.db");
   const killed = new DatabaseSync(lost);
   t.after(() => killed.close());
@@ -199,12 +199,12 @@ test("restore to a disk that is too small changes nothing there", async (t) => {
   assert.ok(failures > 2, "also where there is room for the copy alone");
 });
 
-test("restore that fails halfway leaves the database with its log", async (t) => {
+test("restore that fails halfway leaves the old database with its log in place", async (t) => {
   const { cli, copy } = await openWithBackup(t);
   const server = await startServer({ entry: SOURCE_ENTRY, folder: cli.folder });
   assert.equal((await cli.run("user", "add", "carol")).code, 0);
   await server.kill();
-  mkdirSync(`${cli.databasePath}.before-20300131T235959Z-shm`); // the last that is moved aside
+  mkdirSync(`${cli.databasePath}.before-20300131T235959Z-shm`); // the last file that is moved aside
   const engine = await createEngine({
     database: { kind: "file", path: cli.databasePath },
     databaseCredentials: undefined,
@@ -216,14 +216,14 @@ test("restore that fails halfway leaves the database with its log", async (t) =>
   assert.deepEqual(await userNames(cli), ["alice", "bob", "carol"]);
 });
 
-test("restore takes the place of a database that nobody can open", async (t) => {
+test("restore replaces a database that cannot be opened", async (t) => {
   const { cli, copy } = await openWithBackup(t);
   writeFileSync(cli.databasePath, "SQLite format 3\0".padEnd(9000, "x"));
   assert.equal((await cli.run("restore", copy)).code, 0);
   assert.deepEqual(await userNames(cli), ["alice"]);
 });
 
-test("of two restores in one second each keeps what was there", async (t) => {
+test("restores in the same second keep the old databases under different names", async (t) => {
   const { cli, copy } = await openWithBackup(t);
   const seal = createSeal();
   const engine = await createEngine({
@@ -253,7 +253,7 @@ for (const cron of ["on", "off"]) {
   });
 }
 
-test("restore refuses what is not a sound backup, and changes nothing", async (t) => {
+test("restore refuses a file that is not a sound backup, and changes nothing", async (t) => {
   const { cli, copy } = await openWithBackup(t);
   const make = (name: string, sql: string) => {
     const path = join(cli.folder, "copy", name);
@@ -295,8 +295,8 @@ test("restore refuses what is not a sound backup, and changes nothing", async (t
   assert.deepEqual(await userNames(cli), ["alice", "bob"]);
 });
 
-test("restore names a file that this user may not read", async (t) => {
-  if (process.getuid?.() !== 0) return t.diagnostic("not run: needs root, to be another");
+test("the check of a backup names a file that its user may not read", async (t) => {
+  if (process.getuid?.() !== 0) return t.skip("only root may become another user");
   const { cli, copy } = await openWithBackup(t);
   const program = `process.setgid(65534); process.setuid(65534);
     const { checkSource } = await import("${import.meta.resolve("../../src/database/restore.ts")}");
@@ -306,7 +306,7 @@ test("restore names a file that this user may not read", async (t) => {
   assert.match(stderr, /EACCES: permission denied, access '\S+backup\.db'/);
 });
 
-test("restore refuses a sealed copy that the configured key does not open", async (t) => {
+test("restore refuses an encrypted backup that the configured key cannot decrypt", async (t) => {
   const env = { GATEPOST_SECRET_KEY: Buffer.alloc(32, 7).toString("base64") };
   const { cli, copy } = await openWithBackup(t, env);
   const wrong = { GATEPOST_SECRET_KEY: Buffer.alloc(32, 8).toString("base64") };

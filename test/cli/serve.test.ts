@@ -21,10 +21,10 @@ const src = join(import.meta.dirname, "../../src");
 const scratch = realpathSync(mkdtempSync(join(tmpdir(), "gatepost-serve-")));
 after(() => rmSync(scratch, { recursive: true, force: true }));
 
-// What each is set to do is done to the program when it is about to start the server.
+// Each hook sends the signal to the command when that is about to start the server.
 const SIGNAL = `process.kill(process.pid, "SIGTERM");`;
 const SIGNALLED: [when: string, hook: string, ended: [number | null, string | null]][] = [
-  ["has not been handled yet", `const path = process.execPath;
+  ["is pending", `const path = process.execPath;
     Object.defineProperty(process, "execPath", { get() {
       if (process.listenerCount("SIGTERM") > 0) ${SIGNAL}
       return path;
@@ -33,7 +33,7 @@ const SIGNALLED: [when: string, hook: string, ended: [number | null, string | nu
     process.execve = (...args) => { ${SIGNAL} execve(...args); };`, [null, "SIGTERM"]],
 ];
 
-/** A stand-in for the server: tells what it may do, asked for as `scope` or `scope=path`. */
+/** A fake server: prints whether it has each right of ASKED, `scope` or `scope=path`. */
 const FAKE_SERVER = `
 const asked = process.env.ASKED.split(",").map((entry) => entry.split("="));
 const may = asked.map(([scope, path]) => process.permission.has(scope, path));
@@ -60,14 +60,14 @@ function serve(root: string, env: Env, args = ["--locked"], nodeFlags: string[] 
   });
 }
 
-/** Starts the stand-in in `root` and returns which of the asked rights it has. */
+/** Starts the fake server in `root` and returns which of the asked rights it has. */
 function askRights(root: string, asked: string[], env: Env = {}): boolean[] {
   const { stdout, stderr } = serve(root, { ASKED: asked.join(","), ...env });
   assert.equal(stderr, "");
   return JSON.parse(stdout).may;
 }
 
-test("serve starts the server in its own place, with the settings of memory", () => {
+test("serve replaces its own process with the server, with the memory settings", () => {
   const root = makeProject();
   const show = "console.log(JSON.stringify([process.pid, process.execArgv, process.env]))";
   writeFileSync(join(root, "src/server.ts"), show);
@@ -80,7 +80,7 @@ test("serve starts the server in its own place, with the settings of memory", ()
   assert.deepEqual([env.GLIBC_TUNABLES, env.UNTOUCHED], [MEMORY_ENV.GLIBC_TUNABLES, "1"]);
 });
 
-test("serve leaves a setting of memory to NODE_OPTIONS, where that has one", () => {
+test("serve does not override a memory setting of NODE_OPTIONS", () => {
   const root = makeProject();
   writeFileSync(join(root, "src/server.ts"), "console.log(JSON.stringify(process.execArgv))");
 
@@ -90,7 +90,7 @@ test("serve leaves a setting of memory to NODE_OPTIONS, where that has one", () 
 });
 
 for (const [when, hook, ended] of SIGNALLED) {
-  test(`a signal that ${when} when the server takes the place ends it`, () => {
+  test(`a signal that ${when} when serve starts the server ends the process`, () => {
     const root = makeProject();
     writeFileSync(join(root, "src/server.ts"), "console.log('it serves')");
     writeFileSync(join(root, "hook.mjs"), hook);
@@ -101,7 +101,7 @@ for (const [when, hook, ended] of SIGNALLED) {
   });
 }
 
-test("serve refuses a bad configuration as the server does: a line each, exit 2", () => {
+test("serve exits 2 on a bad configuration, with a line for each error", () => {
   const env = { ASKED: "net", GATEPOST_PORT: "x", GATEPOST_CRON: "maybe" };
 
   const { status, stdout, stderr } = serve(makeProject(), env, []);
@@ -110,11 +110,11 @@ test("serve refuses a bad configuration as the server does: a line each, exit 2"
   assert.match(stderr, /^GATEPOST_PORT: .*\nGATEPOST_CRON: .*\n$/);
 });
 
-test("serve leaves a secret that comes through a pipe to the server", () => {
+test("serve leaves a secret in a pipe for the server to read", () => {
   const root = makeProject();
-  const tell = `import { readFileSync } from "node:fs";
+  const program = `import { readFileSync } from "node:fs";
     process.stdout.write(readFileSync(process.env.GATEPOST_METRICS_TOKEN_FILE));`;
-  writeFileSync(join(root, "src/server.ts"), tell);
+  writeFileSync(join(root, "src/server.ts"), program);
   const script = 'echo a-token-of-the-test | "$0" src/cli.ts serve';
 
   const { stdout } = spawnSync("sh", ["-c", script, process.execPath], {
@@ -171,7 +171,7 @@ test("serve --locked creates the default data folder for its owner alone", () =>
   assert.equal(statSync(join(root, "data")).mode & 0o777, 0o700);
 });
 
-test("serve --locked neither makes nor grants a data folder for a cluster", () => {
+test("serve --locked makes and grants no data folder for a cluster", () => {
   const root = makeProject();
   const env = { GATEPOST_DATABASE: "rqlite://127.0.0.1:4001" };
   const asked = [`fs.write=${root}/data/gatepost.db`, "fs.write=/tmp", "net"];
@@ -179,7 +179,7 @@ test("serve --locked neither makes nor grants a data folder for a cluster", () =
   assert.ok(!existsSync(join(root, "data")));
 });
 
-test("serve --locked serves folders that links lead to, the database made before too", () => {
+test("serve --locked works with folders behind links, and with an existing database", () => {
   const root = makeProject();
   symlinkSync(root, join(root, "link"));
   writeFileSync(join(root, "src/server.ts"), `
@@ -217,7 +217,7 @@ test("a data folder that cannot be made is refused by serve --locked as by serve
 // what is wrong, settings, what is printed
 const REFUSED: [string, Record<string, string>, RegExp][] = [
   [
-    "folders of which one begins as the other",
+    "two folders of which one's path begins with the other's",
     { GATEPOST_ENDPOINTS: "endpoints", GATEPOST_DATABASE: "endpoints-data/my.db" },
     /endpoints-data begins with .*endpoints: rename/,
   ],

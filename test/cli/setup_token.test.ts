@@ -20,7 +20,7 @@ after(() => gatepost.stop());
 const logIn = async (password: string) =>
   (await gatepost.api.postJson("/consumer/login", { username: "admin", password })).status;
 
-test("token prints one that the server takes, with that scope alone, and is audited", async () => {
+test("token prints a token that the server accepts, with one scope, and is audited", async () => {
   const printed = await cli.run("token");
   const token = printed.stdout.trim();
 
@@ -34,7 +34,7 @@ test("token prints one that the server takes, with that scope alone, and is audi
   assert.ok(!JSON.stringify(audit).includes(token));
 });
 
-test("token is good for 10 minutes, may be of any user and scope, and can be revoked", async () => {
+test("token makes a token for any user and scope, for 10 minutes or until revoked", async () => {
   const user = await gatepost.createUser({ scopes: ["consumer", "orders"] });
   const args = ["token", "--user", user.username, "--scope", "consumer", "--json"];
   const { token, scopes, expires_at: expiresAt } = readJson(await cli.run(...args));
@@ -47,7 +47,7 @@ test("token is good for 10 minutes, may be of any user and scope, and can be rev
   while (await gatepost.isAlive(String(token))) assert.ok(performance.now() < endMs);
 });
 
-test("token gives no scope that the user has not, and guesses no issuer", async () => {
+test("token refuses a scope that the user lacks, and an unknown issuer", async () => {
   const user = await gatepost.createUser();
 
   const refused = await cli.run("token", "--user", user.username);
@@ -61,7 +61,7 @@ test("token gives no scope that the user has not, and guesses no issuer", async 
   assert.match(unnamed.stderr, /GATEPOST_BASE_URL/);
 });
 
-test("setup gives admin a password for one login, until a lasting one is set", async () => {
+test("setup gives admin a password for one login; one that is set later lasts", async () => {
   const printed = await cli.run("setup");
   const [, password = ""] = /^ {2}password +(\S+)$/m.exec(printed.stdout) ?? [];
 
@@ -77,7 +77,7 @@ test("setup gives admin a password for one login, until a lasting one is set", a
   assert.ok(!JSON.stringify(audit).includes(password));
 });
 
-test("of many logins at once with the one-time password one is let in", async () => {
+test("one of several simultaneous logins with the one-time password succeeds", async () => {
   const { password } = readJson(await cli.run("setup", "--json"));
 
   const statuses = await Promise.all([1, 2, 3, 4].map(() => logIn(String(password))));
@@ -85,7 +85,7 @@ test("of many logins at once with the one-time password one is let in", async ()
   assert.deepEqual(statuses.sort(), [200, 401, 401, 401]);
 });
 
-test("the one-time password is good for 24 hours", async () => {
+test("the one-time password expires after 24 hours", async () => {
   const { password, expires_at: expiresAt } = readJson(await cli.run("setup", "--json"));
   assert.ok(Math.abs(Date.parse(String(expiresAt)) - Date.now() - 86_400_000) < 60_000);
   const database = new DatabaseSync(cli.databasePath);
@@ -95,7 +95,7 @@ test("the one-time password is good for 24 hours", async () => {
   assert.equal(await logIn(String(password)), 401);
 });
 
-test("setup gives a password that works although many logins of admin have failed", async () => {
+test("setup gives a password that works although admin's logins are throttled", async () => {
   const fromHere = async (password: string) => {
     const response = await fetch(`${gatepost.issuer}/consumer/login`, {
       method: "POST",
@@ -113,7 +113,7 @@ test("setup gives a password that works although many logins of admin have faile
   assert.equal(await fromHere(String(password)), 200);
 });
 
-test("setup makes a database and its admin where there is none, and says so", async (t) => {
+test("setup makes a missing database with its admin, and says so", async (t) => {
   const alone = await openCommandLine(t, { isNew: true });
 
   const printed = await alone.run("setup");
@@ -124,7 +124,7 @@ test("setup makes a database and its admin where there is none, and says so", as
   assert.deepEqual([admin?.["username"], admin?.["scopes"]], ["admin", ["backend", "consumer"]]);
 });
 
-test("an empty file is no database: setup alone makes one of it, with its admin", async (t) => {
+test("commands refuse an empty file as a database, but setup makes one of it", async (t) => {
   const alone = await openCommandLine(t, { isNew: true });
   writeFileSync(alone.databasePath, "");
 
@@ -141,7 +141,7 @@ test("an empty file is no database: setup alone makes one of it, with its admin"
   assert.equal(admin?.["username"], "admin");
 });
 
-test("of setups at once on a new database one is done, and others end in words", async (t) => {
+test("simultaneous setups of a database succeed, or say that nothing was changed", async (t) => {
   const alone = await openCommandLine(t, { isNew: true });
   const all = await Promise.all([1, 2, 3].map(() => alone.run("setup", "--json")));
   assert.ok(all.some(({ code }) => code === 0));
@@ -151,7 +151,7 @@ test("of setups at once on a new database one is done, and others end in words",
   }
 });
 
-test("setup leaves a disabled admin alone, and says how to change that", async (t) => {
+test("setup refuses a disabled admin, and says how to enable the user again", async (t) => {
   const alone = await openCommandLine(t);
   await alone.run("setup");
   await alone.run("user", "disable", "admin");
@@ -162,7 +162,7 @@ test("setup leaves a disabled admin alone, and says how to change that", async (
   assert.match(refused.stderr, /user set admin --status active/);
 });
 
-test("setup refuses an admin who has lost its scope, and says how to give it back", async (t) => {
+test("setup refuses an admin without scope backend, and says how to give it back", async (t) => {
   const alone = await openCommandLine(t);
   await alone.run("setup");
   const set = await alone.run("user", "set", "admin", "--scope", "consumer");
@@ -174,7 +174,7 @@ test("setup refuses an admin who has lost its scope, and says how to give it bac
   assert.equal((await alone.run("setup")).code, 0);
 });
 
-test("root makes a database for the user whose folder it is in", async (t) => {
+test("setup by root gives a new database to the owner of its folder", async (t) => {
   if (process.getuid?.() !== 0) return t.skip("nobody else may give a file away");
   const folder = await writeFolder(t, {});
   chownSync(folder, 65_534, 65_534);

@@ -8,21 +8,21 @@ function format(items: readonly Readonly<Record<string, unknown>>[], columns?: n
   return formatTable(items, COLUMNS, { columns, bold: (text) => text });
 }
 
-test("formatTable() aligns columns under their titles, without blanks at the end", () => {
+test("formatTable() aligns columns under their titles, without trailing spaces", () => {
   assert.equal(
     format([{ name: "a", id: "u1" }, { name: "abcdef", id: "u22" }]),
     "NAME    ID\na       u1\nabcdef  u22",
   );
 });
 
-test("formatTable() cuts what may shrink so that no line of a terminal wraps", () => {
+test("formatTable() shortens columns that may shrink, so that no line wraps", () => {
   const text = format([{ name: "x".repeat(60), id: "u".repeat(25) }], 50);
 
   assert.ok(text.split("\n").every((line) => line.length <= 50), text);
   assert.match(text, /x…  u{25}$/);
 });
 
-test("formatTable() cuts the widest column first, whichever it is", () => {
+test("formatTable() shortens the widest column first, whichever it is", () => {
   const columns = ["name*", "id", "url*"];
   const item = { name: "n".repeat(20), id: "u".repeat(25), url: "x".repeat(60) };
   const layout = (width: number) => ({ columns: width, bold: (text: string) => text });
@@ -34,17 +34,17 @@ test("formatTable() cuts the widest column first, whichever it is", () => {
   assert.match(narrow, /^n{14}…  u{25}  x{15}…$/m);
 });
 
-test("formatTable() cuts nothing where the output is not a terminal", () => {
+test("formatTable() shortens nothing where the output is not a terminal", () => {
   assert.match(format([{ name: "x".repeat(300), id: "u1" }]), /^x{300}  u1$/m);
 });
 
-test("formatTable() shows a block for each item where columns do not fit, ids whole", () => {
+test("formatTable() shows a block with the whole id for each item that does not fit", () => {
   const text = format([{ name: "a", id: "u".repeat(25) }, { name: "b", id: "v" }], 30);
 
   assert.equal(text, `  NAME  a\n  ID    ${"u".repeat(25)}\n\n  NAME  b\n  ID    v`);
 });
 
-test("formatTable() counts characters, and cuts none in half", () => {
+test("formatTable() counts characters, and splits no surrogate pair", () => {
   assert.equal(
     format([{ name: "𝒜𝒷", id: "u1" }, { name: "abc", id: "u2" }]),
     "NAME  ID\n𝒜𝒷    u1\nabc   u2",
@@ -84,7 +84,7 @@ for (const [value, shown] of VALUES) {
   });
 }
 
-test("visible() keeps letters of every script and replaces what cannot be seen", () => {
+test("visible() keeps letters of every script and replaces invisible characters", () => {
   assert.equal(visible("Grüße 日本"), "Grüße 日本");
   assert.equal(visible("\u0000\u200b\u2028\ud800"), "\ufffd\ufffd\ufffd\ufffd");
 });

@@ -20,10 +20,10 @@ function openFakeTerminal({ isTTY = true } = {}) {
     terminal: createTerminal(host as unknown as NodeJS.Process),
     stdin,
     text: () => shown.join(""),
-    /** Types each text once the question has been asked that often. */
+    /** Types each text when the next question has been asked. */
     async type(...texts: readonly string[]) {
       for (const [index, text] of texts.entries()) {
-        while ((shown.join("").match(/: /g) ?? []).length <= index) await turn();
+        while ((shown.join("").match(/: /g) ?? []).length <= index) await nextLoop();
         stdin.write(text);
       }
     },
@@ -34,7 +34,7 @@ function obtain(terminal: Terminal, isFromStdin = false): Promise<string> {
   return obtainPassword({ terminal, values: { flag: () => isFromStdin } }, "alice");
 }
 
-const turn = () => new Promise((resolve) => setImmediate(resolve));
+const nextLoop = () => new Promise((resolve) => setImmediate(resolve));
 
 test("a password is asked for twice and never shown", async () => {
   const { terminal, type, text, stdin } = openFakeTerminal();
@@ -84,7 +84,7 @@ const ENDS = [
 ] as const;
 
 for (const [name, key] of ENDS) {
-  test(`${name} at a question ends the command and gives the terminal back`, async () => {
+  test(`${name} at a question ends the command and restores the terminal`, async () => {
     const { terminal, type, stdin } = openFakeTerminal();
 
     const typing = type(key);
@@ -95,7 +95,7 @@ for (const [name, key] of ENDS) {
   });
 }
 
-test("the line of a question ends, also where Ctrl+C or Ctrl+D answers it", async () => {
+test("Ctrl+C or Ctrl+D at a question ends its line", async () => {
   for (const key of ["\u0003", "\u0004"]) {
     const { terminal, stdin, text } = openFakeTerminal();
     const asked = terminal.confirm("Really?");

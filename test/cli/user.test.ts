@@ -6,7 +6,7 @@ import { openCommandLine, readItems, readJson } from "../helpers/command_line.ts
 
 const PASSWORD = "correct horse battery";
 
-test("user add takes a password from standard input and repeats it nowhere", async (t) => {
+test("user add reads a password from standard input and never prints it", async (t) => {
   const cli = await openCommandLine(t);
 
   const args = ["user", "add", "alice", "--password-stdin"];
@@ -18,7 +18,7 @@ test("user add takes a password from standard input and repeats it nowhere", asy
   assert.ok(!(added.stdout + added.stderr).includes(PASSWORD));
 });
 
-test("user add generates a password where nobody can be asked, and prints it once", async (t) => {
+test("user add generates a password without a terminal, and prints it once", async (t) => {
   const cli = await openCommandLine(t);
 
   const added = await cli.run("user", "add", "alice");
@@ -29,7 +29,7 @@ test("user add generates a password where nobody can be asked, and prints it onc
   assert.ok(!added.stderr.includes(password));
 });
 
-test("user add --json prints the backend's record, a generated password beside it", async (t) => {
+test("user add --json prints the backend's record, and the password to stderr", async (t) => {
   const cli = await openCommandLine(t);
 
   const added = await cli.run("user", "add", "alice", "--json");
@@ -62,7 +62,7 @@ test("user add gives the scopes that its options say", async (t) => {
   }
 });
 
-test("user add keeps all of standard input but one line break at its end", async (t) => {
+test("user add removes only one line break from the end of standard input", async (t) => {
   const cli = await openCommandLine(t);
   // Seven bytes are too short; every case is eight bytes after the break is gone.
   const add = (stdin: string, name: string) =>
@@ -79,7 +79,7 @@ test("user add keeps all of standard input but one line break at its end", async
   assert.match(short.stderr, /password: Must be 8 to 1024 bytes long\./);
 });
 
-test("user add refuses with every error at once, and adds nobody", async (t) => {
+test("user add reports every error at once, and adds nobody", async (t) => {
   const cli = await openCommandLine(t);
 
   const refused = await cli.runWith(
@@ -121,7 +121,7 @@ test("user list shows a table of names, ids, states and scopes", async (t) => {
   assert.doesNotMatch(stdout, /\u001b/);
 });
 
-test("user list goes on where it said that there is more", async (t) => {
+test("user list continues at the cursor that it printed", async (t) => {
   const cli = await openCommandLine(t);
   await cli.run("user", "add", "alice");
   await cli.run("user", "add", "bob");
@@ -135,7 +135,7 @@ test("user list goes on where it said that there is more", async (t) => {
   assert.equal(second.stderr, "");
 });
 
-test("user set changes by name or id what is given and nothing else", async (t) => {
+test("user set changes a user by name or id, and only what is given", async (t) => {
   const cli = await openCommandLine(t);
   const { id } = readJson(await cli.run("user", "add", "alice", "--json", "--scope", "a b"));
 
@@ -148,7 +148,7 @@ test("user set changes by name or id what is given and nothing else", async (t) 
   }
 });
 
-test("a rate is given, changed and taken away", async (t) => {
+test("user add and user set can set, change and remove a rate", async (t) => {
   const cli = await openCommandLine(t);
   const rateAfter = async (...args: string[]) =>
     readJson(await cli.run("user", ...args, "--json"))["rate"];
@@ -164,7 +164,7 @@ test("a rate is given, changed and taken away", async (t) => {
   assert.match(refused.stderr, /^ {2}rate: Must be a rate such as 100\/1m/m);
 });
 
-test("user set --password generates one where nobody can be asked", async (t) => {
+test("user set --password generates a password without a terminal", async (t) => {
   const cli = await openCommandLine(t);
   await cli.run("user", "add", "alice");
 
@@ -173,7 +173,7 @@ test("user set --password generates one where nobody can be asked", async (t) =>
   assert.match(set.stdout, /^ {2}password +\S{20,}$/m);
 });
 
-test("user set without anything to change is wrong usage", async (t) => {
+test("user set without a change, or with a wrong status, exits 2", async (t) => {
   const cli = await openCommandLine(t);
   await cli.run("user", "add", "alice");
 
@@ -181,7 +181,7 @@ test("user set without anything to change is wrong usage", async (t) => {
   assert.equal((await cli.run("user", "set", "alice", "--status", "asleep")).code, 2);
 });
 
-test("user disable and user delete do what they say, once", async (t) => {
+test("user disable disables a user, and user delete deletes a user once", async (t) => {
   const cli = await openCommandLine(t);
   await cli.run("user", "add", "alice");
 
@@ -194,7 +194,7 @@ test("user disable and user delete do what they say, once", async (t) => {
   assert.deepEqual([again.code, again.stderr], [1, "gatepost: There is no such user.\n"]);
 });
 
-test("a user who is named like another's id is not taken for that other", async (t) => {
+test("a user who is named like another's id is not confused with that user", async (t) => {
   const cli = await openCommandLine(t);
   const { id } = readJson(await cli.run("user", "add", "alice", "--json"));
   const mimic = readJson(await cli.run("user", "add", String(id), "--json"));
@@ -208,7 +208,7 @@ test("a user who is named like another's id is not taken for that other", async 
   assert.equal(other["username"], id);
 });
 
-test("no command makes a database where there is none: one line that names it", async (t) => {
+test("no command makes a missing database; one line names it", async (t) => {
   const cli = await openCommandLine(t, { isNew: true });
   const lines = ["user list", "user add a", "user delete a", "key rotate", "event dispatch x 1"];
   for (const line of lines) {
@@ -221,7 +221,7 @@ test("no command makes a database where there is none: one line that names it", 
   assert.ok(!existsSync(cli.databasePath));
 });
 
-test("every error of the configuration is reported, exit 2, before anything opens", async (t) => {
+test("every error of the configuration is reported, exit 2, before a database opens", async (t) => {
   const cli = await openCommandLine(t, { isNew: true });
 
   const refused = await cli.runWith(
@@ -237,7 +237,7 @@ test("every error of the configuration is reported, exit 2, before anything open
   assert.ok(!existsSync(cli.databasePath));
 });
 
-test("what the command line did is audited with the actor cli and no address", async (t) => {
+test("changes by the command line are audited with the actor cli and no address", async (t) => {
   const cli = await openCommandLine(t);
   const { id } = readJson(await cli.run("user", "add", "alice", "--json"));
   await cli.run("user", "disable", "alice");
