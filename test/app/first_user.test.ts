@@ -58,7 +58,7 @@ test("a database that has any user gets no admin", async (t) => {
   assert.equal(await findUserByName(database, "admin"), undefined);
 });
 
-test("of several processes that start at once only one makes and shows the password", async (t) => {
+test("only one process of several makes admin, and shows the password", async (t) => {
   const path = join(makeFolder(t), "gatepost.db");
   const databases = [openDatabase(t, path), openDatabase(t, path), openDatabase(t, path)];
   const [first] = databases;
