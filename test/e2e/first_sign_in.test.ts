@@ -12,7 +12,7 @@ const NEW_PASSWORD = "a sentence of my own";
 const NOTE = /Nobody has signed in yet\. User\s+<bdi>admin<\/bdi>'s password was printed/;
 const LATE = /open for too long/;
 
-/** The page on which a password is to be chosen, with or without the button that keeps the old. */
+/** Asserts that a page asks for a new password, and whether it has a button to keep the old. */
 function assertChoice(response: ClientResponse, { keep = false, status = 200 } = {}): void {
   assert.equal(response.status, status, response.text);
   assert.match(response.text, /Choose your own password/);
@@ -24,7 +24,7 @@ function assertChoice(response: ClientResponse, { keep = false, status = 200 } =
   assert.doesNotMatch(response.text, /<script/);
 }
 
-/** What a form of the page is sent with, changed. */
+/** Sends the form of a page with changed fields. */
 const forge = (browser: Client, page: ClientResponse, more: Readonly<Record<string, string>>) =>
   browser.postForm(page.url, { ...page.forms()[0]?.fields, ...more }, {
     origin: "null",
@@ -35,10 +35,10 @@ const listActions = async (cli: CommandLine, action: string) =>
   readItems(await cli.run("audit", "list", "--json", "--action", action));
 
 describe("the login page of a server on which nobody has signed in", () => {
-  test("says where the password is, until anybody has", async (t) => {
+  test("says where admin's password was printed, until somebody signs in", async (t) => {
     const { server, password, openBrowser, tryLogin, path } = await startFirst(t);
     const again = await startFirst(t, { folder: server.folder });
-    assert.equal(again.password, "", "it is printed once");
+    assert.equal(again.password, "", "the password is printed once");
     const pages = () =>
       Promise.all([path, VERIFY].map((each) => openBrowser().get(each)));
     for (const page of await pages()) {
@@ -53,7 +53,7 @@ describe("the login page of a server on which nobody has signed in", () => {
     assert.doesNotMatch((await again.openBrowser().get(VERIFY)).text, NOTE);
   });
 
-  test("says nothing where there are other users, a given password, or one of setup", async (t) => {
+  test("has no such note with a second user, a configured password or one of setup", async (t) => {
     const [withUser, withSetup, given] = await Promise.all([
       startFirst(t),
       startFirst(t),
@@ -69,11 +69,11 @@ describe("the login page of a server on which nobody has signed in", () => {
     }
     const { openBrowser, signIn, path } = given;
     const browser = openBrowser();
-    assert.equal((await signIn(browser, path, PASSWORD)).status, 303, "to the app, with a code");
+    assert.equal((await signIn(browser, path, PASSWORD)).status, 303, "redirects to the app");
   });
 });
 
-describe("whoever signs in with the printed password", () => {
+describe("a user who signs in with the printed password", () => {
   test("may keep it, and is not asked again", async (t) => {
     const { password, openBrowser, signIn, tryLogin, path, cli } = await startFirst(t);
     const browser = openBrowser();
@@ -88,7 +88,7 @@ describe("whoever signs in with the printed password", () => {
     assert.equal((await listActions(cli, "user.keep_password")).length, 1);
   });
 
-  test("chooses one within 15 minutes, or signs in again", async (t) => {
+  test("must keep or change it within 15 minutes, or sign in again", async (t) => {
     const clock = await createClock();
     const { password, openBrowser, signIn, tryLogin, path } = await startFirst(t, clock);
     t.after(clock.remove);
@@ -106,7 +106,7 @@ describe("whoever signs in with the printed password", () => {
     assert.equal(await tryLogin(NEW_PASSWORD), 200);
   });
 
-  test("chooses one: all else that is signed in ends, in every process", async (t) => {
+  test("changes it, which ends all other sessions and tokens in every process", async (t) => {
     const first = await startFirst(t);
     const { server, password, openBrowser, signIn, tryLogin, path, cli } = first;
     const second = await startFirst(t, { folder: server.folder });
@@ -133,7 +133,7 @@ describe("whoever signs in with the printed password", () => {
   });
 });
 
-describe("whoever signs in with a password of setup", () => {
+describe("a user who signs in with a one-time password of setup", () => {
   let stage: FirstStart;
   let app: TestApp;
   const releases: (() => Promise<void>)[] = [];
@@ -144,7 +144,7 @@ describe("whoever signs in with a password of setup", () => {
   });
   after(() => Promise.all(releases.map((release) => release())));
 
-  /** A browser in which one has just been used, and the page that it shows. */
+  /** A browser that has just signed in with such a password, and the page that it shows. */
   async function openUsed(path = stage.path) {
     const { password } = readJson(await stage.cli.run("setup", "--json"));
     const browser = stage.openBrowser();
@@ -153,7 +153,7 @@ describe("whoever signs in with a password of setup", () => {
     return { browser, page, path, password: String(password) };
   }
 
-  test("cannot pass by: neither by a button nor by another form, page or sign-in", async () => {
+  test("cannot avoid a new password by a button, another page or a second sign-in", async () => {
     const { browser, page, path, password } = await openUsed();
     assert.match(page.text, /works only once/);
     for (const decision of ["keep", "allow", "deny", "switch", "other"]) {
@@ -169,7 +169,7 @@ describe("whoever signs in with a password of setup", () => {
     assert.equal(await stage.tryLogin(NEW_PASSWORD), 200);
   });
 
-  /** An app of the password grant, and that grant. */
+  /** Adds an app of the password grant, and returns a function that requests its tokens. */
   async function addPasswordApp() {
     const url = "https://shell.example";
     const added = await stage.cli.run("app", "add", "Shell", "--url", url, "--json",
@@ -182,7 +182,7 @@ describe("whoever signs in with a password of setup", () => {
     };
   }
 
-  test("has still a good one where nothing came of the login", async () => {
+  test("can use it again if the token request was refused because of its scope", async () => {
     const getToken = await addPasswordApp();
     const password = String(readJson(await stage.cli.run("setup", "--json"))["password"]);
     assertOAuthError(await getToken(password, "orders"), 400, "invalid_scope");
@@ -190,7 +190,7 @@ describe("whoever signs in with a password of setup", () => {
     assertOAuthError(await getToken(password), 400, "invalid_grant");
   });
 
-  test("signs in once of many times at once, by whatever way", async () => {
+  test("can sign in only once with it, even if several ways are tried at once", async () => {
     const getToken = await addPasswordApp();
     const password = String(readJson(await stage.cli.run("setup", "--json"))["password"]);
     const logins = await Promise.all([1, 2, 3].flatMap(() => [
@@ -202,7 +202,7 @@ describe("whoever signs in with a password of setup", () => {
     assert.ok(logins.every((status) => [200, 400, 401, 403].includes(status)), logins.join());
   });
 
-  test("is told what is wrong with a password; nothing changes then", async () => {
+  test("sees what is wrong with a new password, and nothing changes", async () => {
     const { browser, page } = await openUsed();
     const changes = () => listActions(stage.cli, "user.change_password");
     const before = await changes();
@@ -216,7 +216,7 @@ describe("whoever signs in with a password of setup", () => {
     assert.deepEqual(await changes(), before);
   });
 
-  test("cannot choose that same one, which would be good from then on", async () => {
+  test("cannot choose the one-time password as the new one", async () => {
     const { browser, page, password } = await openUsed();
     const response = await browser.submit(page, { new_password: password });
     assertChoice(response, { status: 400 });
@@ -224,7 +224,7 @@ describe("whoever signs in with a password of setup", () => {
     assert.equal(await stage.tryLogin(password), 401);
   });
 
-  test("goes on at the page for a device's code", async () => {
+  test("returns to the page for a device's code after choosing a new one", async () => {
     const { browser, page } = await openUsed(`${VERIFY}?user_code=BCDF-GHJK`);
     assert.equal((await forge(browser, page, { decision: "keep" })).status, 400);
     const chosen = await browser.submit(page, { new_password: NEW_PASSWORD });
@@ -232,7 +232,7 @@ describe("whoever signs in with a password of setup", () => {
     assert.equal(chosen.location, page.url);
   });
 
-  test("gets nowhere in the account before it", async () => {
+  test("cannot use the account page before choosing a new one", async () => {
     const { browser, page } = await openUsed("/account");
     assertChoice(await forge(browser, page, { do: "make", name: "x", days: "1" }), { status: 400 });
     assertChoice(await browser.get("/account?do=make"));
@@ -240,7 +240,7 @@ describe("whoever signs in with a password of setup", () => {
     assert.match((await browser.follow(chosen)).text, /<h1[^>]*>Your account</);
   });
 
-  test("is safe from forms of other sites, sessions and steps", async () => {
+  test("is safe from forms of other sites, sessions and pages, and from old forms", async () => {
     const { browser, page } = await openUsed();
     const csrf = page.forms()[0]?.fields["csrf"] ?? "";
     const stranger = await stage.openBrowser().get(stage.path);
@@ -259,10 +259,10 @@ describe("whoever signs in with a password of setup", () => {
     const { password } = readJson(await stage.cli.run("setup", "--json"));
     const late = await browser.submit(page, { new_password: NEW_PASSWORD });
     assertLoginPage(late, 400);
-    assert.equal(await stage.tryLogin(String(password)), 200, "what setup has made since holds");
+    assert.equal(await stage.tryLogin(String(password)), 200, "the newer password is valid");
   });
 
-  test("of two changes at once takes one", async () => {
+  test("gets one of two new passwords that are sent at the same time", async () => {
     const { browser, page } = await openUsed();
     const wanted = ["new password 1", "new password 2"];
     const responses = await Promise.all(

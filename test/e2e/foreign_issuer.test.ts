@@ -60,7 +60,7 @@ const subscribe = (token: string, event: string, path = `/${event}`): Promise<Cl
 const dispatch = (name: string, more: Body = {}) =>
   expectStatus(202, first.api.postJson("/backend/event", { name, data: 1, ...more }, admin()));
 
-/** An issuer of its own, registered, whose keys are fetched by the first token. */
+/** Starts and registers another issuer. Its first token makes the service fetch its keys. */
 async function another(more: Body = {}, key = newForeignKey("f1")) {
   const own = await startForeignIssuer(first.issuer, { key });
   const { id } = await registerIssuer(first, own, more);
@@ -68,13 +68,13 @@ async function another(more: Body = {}, key = newForeignKey("f1")) {
 }
 
 describe("a registered issuer", () => {
-  test("may be another Gatepost, which has made its key just now", async () => {
+  test("may be another Gatepost whose key was made just now", async () => {
     const own = await another({}, newForeignKey(newId("k", Date.now())));
     assert.equal((await whoami(own.token()))["issuer"], own.url);
     await own.close();
   });
 
-  test("is shown with what was found, and in the metadata behind the service itself", async () => {
+  test("is shown with its jwks_uri, and after the service itself in the metadata", async () => {
     const { id, created_at: _, ...rest } = record;
     assert.match(String(id), /^i/);
     assert.deepEqual(rest, {
@@ -87,7 +87,7 @@ describe("a registered issuer", () => {
     assert.deepEqual(servers.slice(0, 2), [first.issuer, issuer.url]);
   });
 
-  test("cannot be registered twice, nor can the service itself", async () => {
+  test("cannot be registered a second time, and neither can the service itself", async () => {
     const again = { issuer: issuer.url, scopes: ["consumer"] };
     assert.equal((await call("POST", "/backend/issuer", again)).status, 409);
     const own = await call("POST", "/backend/issuer", { issuer: first.issuer, scopes: ["a"] });
@@ -95,7 +95,7 @@ describe("a registered issuer", () => {
     assert.match(own.text, /"pointer":"\/issuer"/);
   });
 
-  test("has its metadata where RFC 8414 puts them, below a path too", async (t) => {
+  test("with a path is found by the metadata URL of RFC 8414", async (t) => {
     const own = await startForeignIssuer(first.issuer, { path: "/realm" });
     t.after(() => own.close());
     const metadata = { issuer: own.url, jwks_uri: `${own.receiver.url}/keys` };
@@ -108,17 +108,17 @@ describe("a registered issuer", () => {
 
   const BROKEN: readonly (readonly [what: string, metadata: (url: string) => unknown])[] = [
     ["names another issuer", (url) => ({ issuer: `${url}/`, jwks_uri: `${url}/keys` })],
-    ["names none", (url) => ({ jwks_uri: `${url}/keys` })],
-    ["names no keys", (url) => ({ issuer: url })],
-    ["names keys that are no text", (url) => ({ issuer: url, jwks_uri: [`${url}/keys`] })],
-    ["names keys at a private address", (url) => ({ issuer: url, jwks_uri: "https://10.0.0.1/" })],
-    ["names keys over http elsewhere", (url) => ({ issuer: url, jwks_uri: "http://192.0.2.1/" })],
-    ["names keys in a file", (url) => ({ issuer: url, jwks_uri: "file:///etc/passwd" })],
-    ["names keys that are not there", (url) => ({ issuer: url, jwks_uri: `${url}/none` })],
+    ["names no issuer", (url) => ({ jwks_uri: `${url}/keys` })],
+    ["has no jwks_uri", (url) => ({ issuer: url })],
+    ["has a list as jwks_uri", (url) => ({ issuer: url, jwks_uri: [`${url}/keys`] })],
+    ["has a jwks_uri in 10.0.0.0/8", (url) => ({ issuer: url, jwks_uri: "https://10.0.0.1/" })],
+    ["has an http jwks_uri elsewhere", (url) => ({ issuer: url, jwks_uri: "http://192.0.2.1/" })],
+    ["has a file as jwks_uri", (url) => ({ issuer: url, jwks_uri: "file:///etc/passwd" })],
+    ["has a jwks_uri that is not found", (url) => ({ issuer: url, jwks_uri: `${url}/none` })],
     ["is a list", () => []],
   ];
   for (const [what, metadata] of BROKEN) {
-    test(`is refused at once if its document ${what}`, async (t) => {
+    test(`is refused at registration if its metadata ${what}`, async (t) => {
       const own = await startForeignIssuer(first.issuer);
       t.after(() => own.close());
       const body = JSON.stringify(metadata(own.url));
@@ -130,7 +130,7 @@ describe("a registered issuer", () => {
     });
   }
 
-  test("may publish keys in 64 KiB, and no more", async (t) => {
+  test("may publish keys in 64 KiB, and not one byte more", async (t) => {
     const own = await startForeignIssuer(first.issuer);
     t.after(() => own.close());
     const padding = (count: number) => [own.key.jwk, { kty: "oct", pad: "x".repeat(count) }];
@@ -171,7 +171,7 @@ describe("a registered issuer", () => {
 });
 
 describe("a token of another issuer", () => {
-  test("opens what its scopes open, for a principal that stays the same", async () => {
+  test("is accepted for what its scopes allow, and its principal stays the same", async () => {
     const { sub, expires_at, ...rest } = await whoami(issuer.token());
     assert.match(String(sub), /^x/);
     assert.ok(expires_at);
@@ -183,7 +183,7 @@ describe("a token of another issuer", () => {
     assert.equal((await first.api.get("/backend/user", grabbing)).status, 403);
   });
 
-  test("is one principal, though the first tokens come at once at both processes", async () => {
+  test("makes one principal, even if both processes get its first tokens at once", async () => {
     const tokens = Array.from({ length: 20 }, () => issuer.token({ sub: "crowd" }));
     const all = await Promise.all(
       tokens.map((token, at) => whoami(token, at % 2 ? first : second)),
@@ -191,7 +191,7 @@ describe("a token of another issuer", () => {
     assert.equal(new Set(all.map(({ sub }) => sub)).size, 1);
   });
 
-  test("administers where its issuer may, by name", async (t) => {
+  test("can administer if its issuer may grant the scope backend", async (t) => {
     const own = await another({ scopes: ["backend"] });
     t.after(() => own.close());
     const token = own.token({ scope: "backend consumer" });
@@ -206,7 +206,7 @@ describe("a token of another issuer", () => {
   });
 
   for (const alg of ["RS256", "EdDSA"] as const) {
-    test(`is verified by ${alg}`, async (t) => {
+    test(`is accepted only with ${alg} if its key is of ${alg}`, async (t) => {
       const own = await another({}, newForeignKey("k", alg));
       t.after(() => own.close());
       assert.equal(await first.isAlive(own.token()), true);
@@ -223,18 +223,18 @@ describe("a token of another issuer", () => {
     assert.equal(await first.isAlive(own.token({ roles: ["orders"] }, { typ: "JWT" })), false);
   });
 
-  test("is forged in none of the ways that are known", async () => {
+  test("is refused if it is forged in any known way", async () => {
     const token = issuer.token();
     assert.equal(await first.isAlive(token), true);
     const jwk = { ...issuer.key.jwk, kid: issuer.key.kid };
     for (const [what, forged] of forgedTokens({ token, jwk })) {
       const response = await first.api.get("/authorization/whoami", bearer(forged))
-        .catch(() => undefined); // what no header can hold
+        .catch(() => undefined); // a header cannot hold it
       assert.notEqual(response?.status, 200, what);
     }
   });
 
-  test("is taken by each of its keys, though two of different kinds have one kid", async (t) => {
+  test("is accepted for either key if an EC and an RSA key have the same kid", async (t) => {
     const own = await another();
     t.after(() => own.close());
     const rsa = newForeignKey("f1", "RS256");
@@ -244,7 +244,7 @@ describe("a token of another issuer", () => {
     assert.equal(await first.isAlive(own.token({}, { alg: "ES256" }, rsa)), false);
   });
 
-  test("of one issuer is not another's, though their keys have one kid", async (t) => {
+  test("of one issuer is refused as one of another, even if their keys share a kid", async (t) => {
     const one = await another({}, newForeignKey("same"));
     const other = await another({}, newForeignKey("same"));
     t.after(() => Promise.all([one.close(), other.close()]));
@@ -256,7 +256,7 @@ describe("a token of another issuer", () => {
     assert.notEqual(mine["sub"], theirs["sub"]);
   });
 
-  test("does not speak for this service, nor this service's keys for its issuer", async () => {
+  test("is refused if it names this service as its issuer, or a kid of this service", async () => {
     const jwks = readObject(await first.api.get("/.well-known/jwks.json"));
     const [published] = jwks["keys"] as { kid: string }[];
     const kid = String(published?.kid);
@@ -270,21 +270,21 @@ describe("a token of another issuer", () => {
     assert.equal(await first.isAlive(issuer.token({}, { kid })), false);
   });
 
-  test("of an issuer that nobody has registered is refused, and not asked for", async (t) => {
+  test("of an unregistered issuer is refused, and that issuer gets no request", async (t) => {
     const stranger = await startForeignIssuer(first.issuer);
     t.after(() => stranger.close());
     assert.equal(await first.isAlive(stranger.token()), false);
     assert.equal(stranger.receiver.count(), 0);
   });
 
-  test("is no login: own tokens are for users alone", async () => {
+  test("may not read what only login tokens may: tokens, account and grants", async () => {
     for (const path of ["token", "account", "grant"]) {
       const response = await first.api.get(`/consumer/${path}`, bearer(issuer.token()));
       assert.equal(response.status, 403, path);
     }
   });
 
-  test("that has been presented to be revoked is refused from then on, alone", async () => {
+  test("that revokes itself is refused by both processes, and no other token is", async () => {
     const [token, other] = [issuer.token(), issuer.token()];
     assert.equal(await first.isAlive(token), true);
     assert.equal(await second.isAlive(token), true);
@@ -294,14 +294,14 @@ describe("a token of another issuer", () => {
     assert.equal(await second.isAlive(other), true);
   });
 
-  test("is revoked whatever part of a second it ends at", async () => {
+  test("can be revoked if its exp has a fraction of a second", async () => {
     const token = issuer.token({ exp: Math.floor(Date.now() / 1000) + 600.1234567 });
     assert.equal(await first.isAlive(token), true);
     await expectStatus(200, first.api.postForm("/authorization/revoke", {}, bearer(token)));
     assert.equal(await first.isAlive(token), false);
   });
 
-  test("is active for a resource server, and for an app that did not get it not", async () => {
+  test("is active for a resource server, and inactive for any other app", async () => {
     const token = issuer.token();
     const introspect = async (more: Body) => {
       const app = await first.createApp(more);
@@ -317,8 +317,8 @@ describe("a token of another issuer", () => {
   });
 });
 
-describe("a principal", () => {
-  test("subscribes, is the subject of events, and is called back", async () => {
+describe("a principal of another issuer", () => {
+  test("can subscribe, and gets the events whose subject it is", async () => {
     const token = issuer.token({ sub: "carol" });
     const { sub } = await whoami(token);
     await expectStatus(201, subscribe(token, "order.carol"));
@@ -329,7 +329,7 @@ describe("a principal", () => {
     assert.equal(Array.isArray(list["items"]) && list["items"].length, 1);
   });
 
-  test("is listed with its issuer, and found by it", async () => {
+  test("is listed with its issuer, and found by the issuer's id or URL", async () => {
     const { sub } = await whoami(issuer.token({ sub: "dave|1" }));
     const { items } = readObject(await call("GET", `/backend/principal?issuer=${record["id"]}`));
     assert.ok(Array.isArray(items));
@@ -342,7 +342,7 @@ describe("a principal", () => {
     assert.deepEqual(readObject(await call("GET", none))["items"], []);
   });
 
-  test("that is disabled is refused at once, at the other process soon", async () => {
+  test("that is disabled is refused at once, and soon by the other process", async () => {
     const token = issuer.token({ sub: "erin" });
     const { sub } = await whoami(token);
     assert.equal(await second.isAlive(token), true);
@@ -359,7 +359,7 @@ describe("a principal", () => {
     assert.equal((await whoami(token))["sub"], sub);
   });
 
-  test("that is deleted is another one when it comes again", async () => {
+  test("that is deleted becomes a new principal with its next token", async () => {
     const token = issuer.token({ sub: "frank" });
     const { sub } = await whoami(token);
     const { id } = readObject(await expectStatus(201, subscribe(token, "order.frank")));
@@ -367,13 +367,13 @@ describe("a principal", () => {
     assert.notEqual((await whoami(token))["sub"], sub);
     await expectStatus(404, call("GET", `/backend/subscription/${id}`));
     await expectStatus(404, call("DELETE", `/backend/principal/${sub}`));
-    // An owner of other names would end what is not a principal's.
+    // With an id of another kind, this could end what belongs to no principal.
     await expectStatus(404, call("PATCH", "/backend/principal/login", { status: "disabled" }));
   });
 });
 
 describe("an issuer that is changed", () => {
-  test("is refused at once when it is disabled, and its principals called no more", async (t) => {
+  test("has no valid tokens and no callbacks as soon as it is disabled or deleted", async (t) => {
     const own = await another();
     t.after(() => own.close());
     const token = own.token();
@@ -401,7 +401,7 @@ describe("an issuer that is changed", () => {
     ]);
   });
 
-  test("takes scopes away from tokens that are good already, and ends what has them", async (t) => {
+  test("takes a removed scope from issued tokens and disables subscriptions with it", async (t) => {
     const own = await another();
     t.after(() => own.close());
     const token = own.token();
@@ -413,7 +413,7 @@ describe("an issuer that is changed", () => {
     assert.equal(subscription["disabled_reason"], "scope removed");
   });
 
-  test("may move its keys, and moves nothing where none are there", async (t) => {
+  test("may get another jwks_uri, but only one where keys are found", async (t) => {
     const own = await another();
     t.after(() => own.close());
     const path = `/backend/issuer/${own.id}`;
@@ -430,7 +430,7 @@ describe("an issuer that is changed", () => {
 });
 
 describe("keys of an issuer", () => {
-  test("that are new are fetched once for all who present one", async (t) => {
+  test("are fetched once for many tokens, and for new kids at most once a minute", async (t) => {
     const own = await another();
     t.after(() => own.close());
     const before = own.receiver.count("/keys");
@@ -443,19 +443,19 @@ describe("keys of an issuer", () => {
     assert.equal(await first.isAlive(own.token({}, {}, made)), true);
     assert.equal(own.receiver.count("/keys"), before + 2);
     own.publish([own.key.jwk, made.jwk, later.jwk]);
-    // Within the minute it is not asked again, whatever kid comes.
+    // The next minute has no further fetch, whatever the kid.
     assert.equal(await first.isAlive(own.token({}, {}, later)), false);
     assert.equal(own.receiver.count("/keys"), before + 2);
   });
 
   const ODD: readonly (readonly [what: string, reaction: Parameters<Receiver["react"]>[1]])[] = [
     ["has no end", { kind: "endless" }],
-    ["redirects", { kind: "answer", status: 302, headers: { location: "/elsewhere" } }],
-    ["is gone", { kind: "reset" }],
+    ["is a redirect", { kind: "answer", status: 302, headers: { location: "/elsewhere" } }],
+    ["is a reset", { kind: "reset" }],
     ["has no keys", { kind: "answer", status: 200, body: '{"keys":{}}' }],
   ];
   for (const [what, reaction] of ODD) {
-    test(`refuse its tokens if their place ${what}, and no other's`, async (t) => {
+    test(`cost only that issuer's tokens if the response ${what}`, async (t) => {
       const own = await another();
       t.after(() => own.close());
       own.receiver.react("/keys", reaction);
@@ -465,15 +465,15 @@ describe("keys of an issuer", () => {
     });
   }
 
-  test("that hang keep nobody else waiting", async (t) => {
+  test("that do not arrive keep nobody else waiting", async (t) => {
     const own = await another();
     t.after(() => own.close());
     own.receiver.react("/keys", { kind: "hang" });
     let isDone = false;
     const hanging = first.api.get("/authorization/whoami", bearer(own.token()))
       .finally(() => isDone = true);
-    await own.receiver.waitFor(2, 5_000, "/keys"); // the second is the token's
-    for (let turn = 0; turn < 5; turn++) assert.equal(await first.isAlive(issuer.token()), true);
+    await own.receiver.waitFor(2, 5_000, "/keys"); // the first is of the registration
+    for (let count = 0; count < 5; count++) assert.equal(await first.isAlive(issuer.token()), true);
     assert.equal(await first.isAlive(first.adminToken), true);
     assert.equal(isDone, false);
     assert.equal((await hanging).status, 401);

@@ -21,7 +21,7 @@ for (const base of ["", "/gate/v1"]) {
     });
     after(() => gatepost.stop());
 
-    test("is a page for browsers that says whose it is and leads to the document", async () => {
+    test("is a page for browsers with the service's name and links that all work", async () => {
       const page = await gatepost.api.get("/", BROWSER);
       assert.equal(page.status, 200);
       assert.match(page.headers.get("content-type") ?? "", /^text\/html/);
@@ -33,7 +33,7 @@ for (const base of ["", "/gate/v1"]) {
       for (const link of links) assert.equal((await root.get(link)).status, 200, link);
     });
 
-    test("is the same as links in JSON for programs", async () => {
+    test("is a list of links in JSON for programs", async () => {
       const response = await gatepost.api.get("/");
       assert.equal(response.status, 200);
       assert.match(response.headers.get("content-type") ?? "", /^application\/json/);
@@ -51,7 +51,7 @@ for (const base of ["", "/gate/v1"]) {
       });
     });
 
-    test("is found from an address that is mistyped, by a person", async () => {
+    test("is linked from a browser's 404 page; a program gets a problem document", async () => {
       const page = await gatepost.api.get("/consloe", BROWSER);
       assert.equal(page.status, 404);
       assert.match(page.headers.get("content-type") ?? "", /^text\/html/);
@@ -62,7 +62,7 @@ for (const base of ["", "/gate/v1"]) {
     });
 
     for (const path of ["/favicon.ico", "/mark.svg"]) {
-      test(`${path} is the mark, and may be cached`, async () => {
+      test(`has its icon at ${path}, which may be cached`, async () => {
         const response = await gatepost.api.get(path);
         assert.equal(response.status, 200);
         assert.equal(response.headers.get("content-type"), "image/svg+xml");
@@ -71,7 +71,7 @@ for (const base of ["", "/gate/v1"]) {
       });
     }
 
-    test("says who is signed in in this browser, and to no other", async () => {
+    test("shows who is signed in to that browser only", async () => {
       const user = await gatepost.createUser();
       const browser = gatepost.openBrowser();
       await gatepost.allow(browser, await gatepost.createApp(), user);
@@ -83,7 +83,7 @@ for (const base of ["", "/gate/v1"]) {
   });
 }
 
-test("the base URL itself, without a slash at its end, is the front door too", async () => {
+test("the front door is also at the base URL without a trailing slash", async () => {
   const env = { GATEPOST_BASE_URL: "https://api.example/gate" };
   const gatepost = await startGatepost({ env });
   try {
@@ -95,7 +95,7 @@ test("the base URL itself, without a slash at its end, is the front door too", a
   }
 });
 
-test("a module may have a front door of its own, and no door of the service's", async () => {
+test("an endpoint module may serve /, but nothing under the service's own prefixes", async () => {
   const folder = await mkdtemp(join(tmpdir(), "gatepost-front-door-"));
   const mine = (path: string) =>
     `{ method: "GET", path: "${path}", public: true, handle: () => "mine" }`;

@@ -8,7 +8,7 @@ import { createDataFolder } from "../helpers/process.ts";
 const DOCUMENTS = ["hosting/README.md", "cli/OPERATIONS.md"]
   .map((name) => new URL(`../../src/${name}`, import.meta.url));
 
-/** The documents' modules, as a reader would copy them: the code blocks that have this path. */
+/** The module of the documents that has this path, as a reader would copy it. */
 async function readModule(path: string): Promise<string> {
   const texts = await Promise.all(DOCUMENTS.map((document) => readFile(document, "utf8")));
   const blocks = texts.flatMap((text) => [...text.matchAll(/^```ts\n(.*?)^```$/gms)])
@@ -18,7 +18,7 @@ async function readModule(path: string): Promise<string> {
   return found[0] ?? "";
 }
 
-test("the documents' gate and stream work as they are written", async () => {
+test("the gate and the stream work as they are written in the documents", async () => {
   const folder = await createDataFolder();
   const endpoints = join(folder, "endpoints");
   await mkdir(endpoints);
@@ -33,7 +33,7 @@ test("the documents' gate and stream work as they are written", async () => {
       [204, user.id, "consumer orders"],
     );
     const poor = await gatepost.login(await gatepost.createUser());
-    // A proxy lets nobody through on either of these two (ngx_http_auth_request_module).
+    // With 401 and 403 a proxy denies access (ngx_http_auth_request_module).
     assert.equal((await gatepost.api.get("/gate", bearer(poor))).status, 403);
     const nobody = await gatepost.api.get("/gate");
     assert.equal(nobody.status, 401);

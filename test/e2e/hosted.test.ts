@@ -11,7 +11,7 @@ import { PATIENCE_MS, until } from "../helpers/until.ts";
 const ENDPOINTS = fileURLToPath(new URL("../fixtures/server_endpoints", import.meta.url));
 
 let stage: EventStage;
-/** Of a user with scopes consumer and echo. */
+/** A token of a user with the scopes consumer and echo. */
 let token: string;
 before(async () => {
   stage = await startEventStage({ GATEPOST_ENDPOINTS: ENDPOINTS, GATEPOST_MAX_PAYLOAD: "1KiB" });
@@ -32,7 +32,7 @@ function echo(type: string, body: string | Uint8Array): Promise<ClientResponse> 
   return send("POST", "/echo/1/2", { ...bearer(token), "content-type": type }, body);
 }
 
-test("a module's words for its scope are what the user is asked", async () => {
+test("the consent page shows the description that a module gives to its scope", async () => {
   const { gatepost } = stage;
   const user = await gatepost.createUser({ scopes: ["echo"] });
   const app = await gatepost.createApp({ scopes: ["echo"] });
@@ -62,19 +62,19 @@ describe("what a handler gets", () => {
     assert.deepEqual(more, {});
   });
 
-  const BODIES: readonly (readonly [type: string, body: string, seen: unknown])[] = [
+  const BODIES: readonly (readonly [type: string, body: string, parsed: unknown])[] = [
     ["application/json", '{"a":[1,null]}', { a: [1, null] }],
     ["application/json; charset=utf-8", '"ä"', "ä"],
     ["application/merge-patch+json", "[]", []],
     ["application/x-www-form-urlencoded", "a=1&b=x+y%21", [["a", "1"], ["b", "x y!"]]],
     ["text/plain", "as it is", null],
   ];
-  for (const [type, body, seen] of BODIES) {
+  for (const [type, body, parsed] of BODIES) {
     test(`a body of ${type}`, async () => {
       const response = await echo(type, body);
       assert.equal(response.status, 200, response.text);
       const given = readObject(response);
-      assert.deepEqual([given["body"], given["text"]], [seen, body]);
+      assert.deepEqual([given["body"], given["text"]], [parsed, body]);
     });
   }
 
@@ -88,7 +88,7 @@ describe("what a handler gets", () => {
     ["application/x-www-form-urlencoded", "a=%FF%zz", 400],
   ];
   for (const [type, body, status] of REFUSED) {
-    test(`not ${type} ${JSON.stringify(String(body)).slice(0, 30)}: ${status}`, async () => {
+    test(`not ${JSON.stringify(String(body)).slice(0, 30)} of ${type}: ${status}`, async () => {
       assertProblem(await echo(type, body), status);
     });
   }
@@ -104,13 +104,13 @@ describe("which handler is called", () => {
     ["/backendx", "impostor"],
   ];
   for (const [path, by] of CALLED) {
-    test(`of ${path} it is the ${by}`, async () => {
+    test(`${path} calls the ${by}`, async () => {
       const response = await send("GET", path, bearer(token));
       assert.equal(readObject(response)["by"], by);
     });
   }
 
-  test("is what the document has, where it has room for one", async () => {
+  test("the OpenAPI document has this handler if two have one path there", async () => {
     const { paths } = readObject(await send("GET", "/openapi.json", bearer(token)));
     const { get } = asFields(asFields(paths)["/echo/{any}"]);
     assert.equal(asFields(get)["operationId"], "get_echo_by_any");
@@ -121,13 +121,13 @@ describe("which handler is called", () => {
     "/.well-known/jwks.json", "/openapi.json", "/system/about",
   ];
   for (const path of OWN) {
-    test(`of ${path} it is the service's own`, async () => {
+    test(`${path} calls the service's own`, async () => {
       const { text } = await send("GET", path);
       assert.ok(!text.startsWith('{"by":"impostor"'), text);
     });
   }
 
-  test("another method on a known path is 405 with what there is", async () => {
+  test("another method on a known path gets 405 with the allowed methods", async () => {
     const response = await send("DELETE", "/dispatch");
     assertProblem(response, 405);
     const allowed = (response.headers.get("allow") ?? "").split(/, */);
@@ -135,7 +135,7 @@ describe("which handler is called", () => {
     assert.ok(!allowed.includes("DELETE"));
   });
 
-  test("HEAD is answered as GET, without the body", async () => {
+  test("HEAD gets the same response as GET, without the body", async () => {
     const get = await send("GET", "/echo/literal");
     const head = await send("HEAD", "/echo/literal");
     assert.deepEqual([head.status, head.text], [200, ""]);
@@ -170,15 +170,15 @@ describe("who may call", () => {
     });
   }
 
-  test("a public endpoint does not care for a token that is not valid", async () => {
+  test("a public endpoint ignores an invalid token", async () => {
     const response = await send("GET", "/echo/literal", bearer("nonsense"));
     assert.deepEqual(readObject(response), { by: "literal", isAnonymous: true });
   });
 });
 
-describe("what a handler returns", () => {
+describe("the response of a handler", () => {
   const JSON_TYPE = "application/json";
-  const ANSWERS: readonly (readonly [
+  const RESULTS: readonly (readonly [
     name: string,
     status: number,
     type: string | null,
@@ -199,8 +199,8 @@ describe("what a handler returns", () => {
     ["response", 418, "text/plain;charset=UTF-8", "own"],
     ["error_500", 503, JSON_TYPE, '{"a":1}'],
   ];
-  for (const [name, status, type, body] of ANSWERS) {
-    test(`by ${name}: ${status}`, async () => {
+  for (const [name, status, type, body] of RESULTS) {
+    test(`that returns ${name} is ${status}`, async () => {
       const response = await send("GET", `/result/${name}`);
       assert.deepEqual([response.status, response.text], [status, body]);
       assert.equal(response.headers.get("content-type"), type);
@@ -209,13 +209,13 @@ describe("what a handler returns", () => {
     });
   }
 
-  test("by headers of its own", async () => {
+  test("that returns headers has them", async () => {
     assert.equal((await send("GET", "/result/answer")).headers.get("x-own"), "1");
     assert.equal((await send("GET", "/result/response")).headers.get("x-own"), "2");
     assert.equal((await send("GET", "/result/redirect")).headers.get("location"), "/elsewhere");
   });
 
-  test("by the headers and errors of a refusal", async () => {
+  test("that refuses with headers and errors has them", async () => {
     const response = await send("GET", "/result/refuse_503");
     assert.equal(response.headers.get("retry-after"), "7");
     assert.deepEqual(response.headers.getSetCookie(), ["a=1", "b=2"]);
@@ -233,7 +233,7 @@ describe("what a handler returns", () => {
     ["cannot_encode", 500],
   ];
   for (const [name, status, detail] of REFUSALS) {
-    test(`by ${name}: problem ${status}, and nothing leaks`, async () => {
+    test(`with the refusal ${name} is a problem ${status} without secrets`, async () => {
       const response = await send("GET", `/result/${name}`, { "x-request-id": `r-${name}` });
       assertProblem(response, status);
       const problem = readObject(response);
@@ -250,18 +250,18 @@ describe("what a handler returns", () => {
   }
 });
 
-describe("what a handler dispatches", () => {
+describe("an event that a handler dispatches", () => {
   function dispatch(plan: Readonly<Record<string, unknown>>): Promise<ClientResponse> {
     return send("POST", "/dispatch", { "content-type": "application/json" }, JSON.stringify(plan));
   }
 
-  /** The data that came to a path, once as much has come as was dispatched before and after. */
+  /** Waits for so many requests to a path, and returns their data. */
   async function receivedBy(path: string, count: number): Promise<unknown[]> {
     const requests = await stage.receiver.waitFor(count, PATIENCE_MS, path);
     return requests.map(({ body }) => JSON.parse(String(body)));
   }
 
-  /** Dispatches a last event, so that all that was to come before it has come with it. */
+  /** The data that a path received before a last event, which this dispatches and waits for. */
   async function receivedInAll(path: string, event: string, count: number): Promise<unknown[]> {
     assert.equal((await dispatch({ events: [{ name: event, data: "last" }] })).status, 202);
     await until(() =>
@@ -270,7 +270,7 @@ describe("what a handler dispatches", () => {
     return (await receivedBy(path, count + 1)).filter((data) => data !== "last");
   }
 
-  test("comes to every subscription, each event on its own", async () => {
+  test("is sent to every subscription, in a request of its own", async () => {
     const event = newName("e");
     const subscriptions = [
       await stage.subscribe(token, event),
@@ -287,14 +287,14 @@ describe("what a handler dispatches", () => {
     }
   });
 
-  test("does not come to subscriptions of other events", async () => {
+  test("is not sent to subscriptions of other events", async () => {
     const [mine, other] = [newName("e"), newName("e")];
     const subscription = await stage.subscribe(token, mine);
     await dispatch({ events: [{ name: other, data: 1 }, { name: mine.toUpperCase(), data: 2 }] });
     assert.deepEqual(await receivedInAll(subscription.path, mine, 0), []);
   });
 
-  test("with a subject comes to that principal's subscriptions alone", async () => {
+  test("with a subject is sent only to that principal's subscriptions", async () => {
     const event = newName("e");
     const user = await stage.gatepost.createUser();
     const theirs = await stage.subscribe(await stage.gatepost.login(user), event);
@@ -308,7 +308,7 @@ describe("what a handler dispatches", () => {
   });
 
   for (const subject of ["", "nobody", "*", 7, null, {}]) {
-    test(`with subject ${JSON.stringify(subject)} comes to nobody: 500`, async () => {
+    test(`with subject ${JSON.stringify(subject)} is refused with 500`, async () => {
       const event = newName("e");
       const subscription = await stage.subscribe(token, event);
       const response = await dispatch({ events: [{ name: event, data: 1, subject }] });
@@ -320,12 +320,12 @@ describe("what a handler dispatches", () => {
   const NOT_DISPATCHED: readonly (readonly [what: string, plan: object, status: number])[] = [
     ["throws", { then: "throw" }, 500],
     ["throws a refusal", { then: "refuse" }, 422],
-    ["answers 500", { status: 500 }, 500],
-    ["answers 503", { status: 503 }, 503],
-    ["answers 599", { status: 599 }, 599],
+    ["returns 500", { status: 500 }, 500],
+    ["returns 503", { status: 503 }, 503],
+    ["returns 599", { status: 599 }, 599],
   ];
   for (const [what, plan, status] of NOT_DISPATCHED) {
-    test(`is nothing when it ${what}`, async () => {
+    test(`is not sent if the handler ${what}`, async () => {
       const event = newName("e");
       const subscription = await stage.subscribe(token, event);
       const response = await dispatch({ events: [{ name: event, data: 1 }], ...plan });
@@ -335,7 +335,7 @@ describe("what a handler dispatches", () => {
   }
 
   for (const status of [200, 204, 303, 400, 404, 499]) {
-    test(`is stored when it returns ${status}`, async () => {
+    test(`is sent if the handler returns ${status}`, async () => {
       const event = newName("e");
       const subscription = await stage.subscribe(token, event);
       assert.equal((await dispatch({ events: [{ name: event, data: 1 }], status })).status, status);
@@ -343,7 +343,7 @@ describe("what a handler dispatches", () => {
     });
   }
 
-  test("is stored when it returns a stream", async () => {
+  test("is sent if the handler returns a stream", async () => {
     const event = newName("e");
     const subscription = await stage.subscribe(token, event);
     const response = await dispatch({ events: [{ name: event, data: 1 }], then: "stream" });
@@ -352,13 +352,13 @@ describe("what a handler dispatches", () => {
   });
 
   const FAULTY: readonly (readonly [what: string, second: object])[] = [
-    ["a name that is none", { name: "no spaces", data: 2 }],
-    ["a name of the service's own", { name: "gatepost.delivery.failed", data: 2 }],
+    ["an invalid name", { name: "no spaces", data: 2 }],
+    ["a reserved name", { name: "gatepost.delivery.failed", data: 2 }],
     ["more than GATEPOST_MAX_PAYLOAD", { name: "e", data: "x".repeat(1023) }],
-    ["no data at all", { name: "e" }],
+    ["no data", { name: "e" }],
   ];
   for (const [what, second] of FAULTY) {
-    test(`is all or nothing: with ${what} among it, nothing`, async () => {
+    test(`is not sent if another event of the request has ${what}`, async () => {
       const event = newName("e");
       const subscription = await stage.subscribe(token, event);
       const response = await dispatch({ events: [{ name: event, data: 1 }, second] });
@@ -367,7 +367,7 @@ describe("what a handler dispatches", () => {
     });
   }
 
-  test("may be as large as GATEPOST_MAX_PAYLOAD", async () => {
+  test("may be as large as GATEPOST_MAX_PAYLOAD, and no larger", async () => {
     const event = newName("e");
     const subscription = await stage.subscribe(token, event);
     const data = "ä".repeat(511); // 1,022 bytes and two quotes

@@ -25,7 +25,7 @@ const MODULE = `
     },
   };
 `;
-// Tokens stay good from one server to the next.
+// Tokens stay valid after a restart.
 const BASE = { GATEPOST_BASE_URL: "http://gatepost.test" };
 const LEASE_MS = 20_000;
 
@@ -42,7 +42,7 @@ after(async () => {
   await rm(folder, { recursive: true });
 });
 
-/** Starts the server on what is there, with its clock ahead. */
+/** Starts the server on the folder, with its clock `aheadMs` ahead. */
 async function start(): Promise<void> {
   const clock = join(folder, "clock");
   await writeFile(clock, String(aheadMs));
@@ -80,7 +80,7 @@ const ENDPOINTS: [what: string, call: Call][] = [
   ["POST /backend/event", (name, key, data) => send("/backend/event", key, { name, data })],
 ];
 for (const [what, call] of ENDPOINTS) {
-  test(`${what}: a repeat makes no second event, also after a restart`, async () => {
+  test(`${what}: a repeat makes no second event, even after a restart`, async () => {
     const [name, key] = [newName("e"), newName("key")];
     const first = await call(name, key, { n: 1 });
     assert.ok(first.status === 201 || first.status === 202, first.text);
@@ -96,7 +96,7 @@ for (const [what, call] of ENDPOINTS) {
     assert.equal(await countEvents(name), 2);
   });
 
-  test(`${what}: of 200 at once one makes an event`, async () => {
+  test(`${what}: 200 requests at the same time make one event`, async () => {
     const [name, key] = [newName("e"), newName("key")];
     const responses = await Promise.all(
       Array.from({ length: 200 }, () => call(name, key, { n: 1 })),
@@ -111,7 +111,7 @@ for (const [what, call] of ENDPOINTS) {
   });
 }
 
-test("POST /backend/event: with a key of the event the first one's id is repeated", async () => {
+test("POST /backend/event: an event key that exists gets the first event's response", async () => {
   const [name, key] = [newName("e"), newName("key")];
   const body = { name, data: 1, key: "7" };
   const first = await send("/backend/event", key, body);
@@ -128,17 +128,17 @@ test("callers do not share keys", async () => {
   assert.equal(await countEvents(name), 2);
 });
 
-/** Begins a request whose handler waits for `release`. */
-async function hold(name: string, key: string) {
+/** Starts a request whose handler waits for `release`. */
+async function startRequest(name: string, key: string) {
   const running = send(`/order/${name}`, key, { waits: true });
   running.catch(() => {});
   await until(() => access(join(folder, `${name}.runs`)).then(() => true, () => false));
   return { running, release: () => writeFile(join(folder, `${name}.go`), "") };
 }
 
-test("while the first runs a repeat is 409 with Retry-After", async () => {
+test("a repeat gets 409 with Retry-After while the first request runs", async () => {
   const [name, key] = [newName("e"), newName("key")];
-  const { running, release } = await hold(name, key);
+  const { running, release } = await startRequest(name, key);
   const refused = await send(`/order/${name}`, key, { waits: true });
   assertProblem(refused, 409);
   assert.equal(refused.headers.get("retry-after"), "1");
@@ -149,9 +149,9 @@ test("while the first runs a repeat is 409 with Retry-After", async () => {
   assert.equal(await countEvents(name), 1);
 });
 
-test("killed between claim and commit, a repeat runs once the lease has ended", async () => {
+test("after a kill between claim and commit, a repeat runs once the lease is over", async () => {
   const [name, key] = [newName("e"), newName("key")];
-  const { running, release } = await hold(name, key);
+  const { running, release } = await startRequest(name, key);
   await gatepost.server.kill();
   await assert.rejects(running);
   await release();
@@ -167,7 +167,7 @@ test("killed between claim and commit, a repeat runs once the lease has ended", 
   assert.equal(await countEvents(name), 1);
 });
 
-test("the document says which operations take a key", async () => {
+test("the OpenAPI document says which operations take a key", async () => {
   const response = await gatepost.api.get("/openapi.json", bearer(gatepost.adminToken));
   const paths: object = Object(readObject(response)["paths"]);
   const taking = Object.entries(paths).flatMap(([path, item]) =>

@@ -47,8 +47,8 @@ async function assertActive(token: string, headers?: Fields): Promise<void> {
   assert.equal(readObject(response)["active"], true, response.text);
 }
 
-describe("POST /authorization/introspect tells (RFC 7662 §2.2)", () => {
-  test("what an access token says", async () => {
+describe("POST /authorization/introspect returns (RFC 7662 §2.2)", () => {
+  test("the claims of an access token", async () => {
     const { access_token, scope } = await gatepost.codeTokens(app, user);
     const { claims } = decodeJwt(access_token);
     const response = await introspect(access_token);
@@ -69,7 +69,7 @@ describe("POST /authorization/introspect tells (RFC 7662 §2.2)", () => {
     });
   });
 
-  test("what a refresh token may do", async () => {
+  test("the scope, app, user and expiry of a refresh token", async () => {
     const { refresh_token, scope } = await gatepost.codeTokens(app, user);
     const { exp, ...rest } = readObject(await introspect(refresh_token));
     assert.deepEqual(rest, {
@@ -84,7 +84,7 @@ describe("POST /authorization/introspect tells (RFC 7662 §2.2)", () => {
     assert.ok(Math.abs(Number(exp) - Date.now() / 1000 - 30 * 86_400) < 60);
   });
 
-  test("no user name of an app that acts for itself", async () => {
+  test("no user name for an app that acts for itself", async () => {
     const response = await gatepost.token(app, { grant_type: "client_credentials" });
     const body = readObject(await introspect(readTokens(response).access_token));
     assert.deepEqual([body["active"], body["sub"]], [true, app.id]);
@@ -92,32 +92,32 @@ describe("POST /authorization/introspect tells (RFC 7662 §2.2)", () => {
   });
 });
 
-describe("POST /authorization/introspect tells only", () => {
+describe("POST /authorization/introspect says that", () => {
   const tokens: [kind: string, get: () => Promise<string>][] = [
-    ["an app's access token", async () => (await gatepost.codeTokens(app, user)).access_token],
-    ["an app's refresh token", async () => (await gatepost.codeTokens(app, user)).refresh_token],
+    ["the app's access token", async () => (await gatepost.codeTokens(app, user)).access_token],
+    ["the app's refresh token", async () => (await gatepost.codeTokens(app, user)).refresh_token],
     ["a public app's token", async () =>
       (await gatepost.codeTokens(publicApp, user)).access_token],
     ["a login token", () => gatepost.login(user)],
   ];
   for (const [index, [kind, get]] of tokens.entries()) {
-    test(`the app itself about ${kind}`, async () => {
+    test(`${kind} is ${index < 2 ? "active" : "inactive"} for the app`, async () => {
       await (index < 2 ? assertActive : assertInactive)(await get());
     });
-    test(`nothing to another app about ${kind}`, async () => {
+    test(`${kind} is inactive for another app`, async () => {
       await assertInactive(await get(), basicAuth(otherApp));
     });
-    test(`a resource server about ${kind}`, async () => {
+    test(`${kind} is active for a resource server`, async () => {
       await assertActive(await get(), basicAuth(resourceServer));
     });
-    test(`scope backend about ${kind}`, async () => {
+    test(`${kind} is active for a caller with scope backend`, async () => {
       await assertActive(await get(), bearer(gatepost.adminToken));
     });
-    test(`nothing to a caller without scope backend about ${kind}`, async () => {
+    test(`a caller without scope backend may not ask about ${kind}`, async () => {
       const response = await introspect(await get(), bearer(await gatepost.login(user)));
       assertOAuthError(response, 403, "insufficient_scope");
     });
-    test(`nothing to a public app about ${kind} (§2.1)`, async () => {
+    test(`a public app may not ask about ${kind} (§2.1)`, async () => {
       const fields = { token: await get(), client_id: publicApp.id };
       const response = await gatepost.api.postForm("/authorization/introspect", fields);
       assertOAuthError(response, 401, "invalid_client");
@@ -127,7 +127,7 @@ describe("POST /authorization/introspect tells only", () => {
 
 describe("POST /authorization/introspect returns exactly {active: false} for", () => {
   for (const token of ["x", "a.b.c", "A".repeat(66), "ü"]) {
-    test(`a token that never was: ${token.slice(0, 9)}`, async () => {
+    test(`a token that was never issued: ${token.slice(0, 9)}`, async () => {
       await assertInactive(token);
       await assertInactive(token, basicAuth(resourceServer));
       await assertInactive(token, bearer(gatepost.adminToken));
@@ -163,7 +163,7 @@ describe("POST /authorization/introspect returns exactly {active: false} for", (
     await assertInactive(refresh_token);
   });
 
-  test("a refresh token of an app that may not use it any more", async () => {
+  test("a refresh token of an app that lost the refresh_token grant", async () => {
     const short = await gatepost.createApp({ trusted: true });
     const { access_token, refresh_token } = await gatepost.codeTokens(short, user);
     await gatepost.change(short, { grants: ["authorization_code"] });
@@ -179,7 +179,7 @@ describe("POST /authorization/introspect returns exactly {active: false} for", (
     await assertInactive(refresh_token, basicAuth(resourceServer));
   });
 
-  test("a code", async () => {
+  test("an authorization code", async () => {
     await assertInactive(await gatepost.code(app, user));
   });
 });
@@ -201,7 +201,7 @@ describe("POST /authorization/introspect refuses", () => {
     assertOAuthError(await introspect("x", wrong), 401, "invalid_client");
   });
 
-  test("a request with a Bearer token that is not good: 401", async () => {
+  test("a request with an invalid Bearer token: 401", async () => {
     assert.equal((await introspect("x", bearer("a.b.c"))).status, 401);
   });
 
@@ -215,7 +215,7 @@ describe("POST /authorization/introspect refuses", () => {
     assertOAuthError(response, 400, "invalid_request");
   });
 
-  test("to be made from a page of another origin: no CORS", async () => {
+  test("access to pages of other origins: no CORS", async () => {
     const headers = { ...basicAuth(app), origin: "https://app.example" };
     const response = await introspect("x", headers);
     assert.equal(response.headers.get("access-control-allow-origin"), null);

@@ -14,14 +14,14 @@ import { PATIENCE_MS, until } from "../helpers/until.ts";
 const ENDPOINTS = fileURLToPath(new URL("../fixtures/server_endpoints", import.meta.url));
 
 interface Stage extends EventStage {
-  /** Makes a receiver of its own, which is measured alone. */
+  /** Starts another receiver, which is measured separately. */
   openReceiver(): Promise<Receiver>;
   /**
-   * Makes a subscription with an event of its own, of four users by turns or of the one with this
-   * token; returns the event's name.
+   * Makes a subscription to a new event, for the next of four users or for the one with this token;
+   * returns the event's name.
    */
   subscribeAt(receiver: Receiver, reaction: Reaction, token?: string): Promise<string>;
-  /** Dispatches so many of the event in one request. */
+  /** Dispatches the event `count` times in one request. */
   publish(event: string, count: number, through?: Gatepost): Promise<void>;
 }
 
@@ -58,38 +58,38 @@ async function open(t: TestContext, env: Readonly<Record<string, string>> = {}):
 }
 
 const HANG: Reaction = { kind: "hang" };
-const ANSWER: Reaction = { kind: "answer" };
-/** A callback may hang longer than anything here takes. */
+const RESPOND: Reaction = { kind: "answer" };
+/** A callback may hang longer than any test takes. */
 const PATIENT = { GATEPOST_CALLBACK_TIMEOUT: "2m" };
 
-/** What the receiver does with all further requests to the paths that it knows. */
+/** Sets the reaction of every path that the receiver has had a request for. */
 function reactEverywhere(receiver: Receiver, reaction: Reaction): void {
   for (const { url } of receiver.requests()) receiver.react(url, reaction);
 }
 
-/** Waits until so many requests hang, and a while longer: there may be no more. */
+/** Waits until so many requests hang, and asserts that no more do 500 ms later. */
 async function assertHanging(receiver: Receiver, count: number): Promise<void> {
   await until(() => receiver.hanging() >= count, () => `${receiver.hanging()} of ${count} hang`);
   await sleep(500);
   assert.equal(receiver.hanging(), count);
 }
 
-/** Lets everything through until so many requests have come in all. */
+/** Responds to everything until so many requests have arrived in total. */
 async function drain(receiver: Receiver, count: number): Promise<void> {
-  reactEverywhere(receiver, ANSWER);
+  reactEverywhere(receiver, RESPOND);
   receiver.release();
   await receiver.waitFor(count, PATIENCE_MS);
 }
 
-/** Has each of the events succeed once, so that it is known to be well; then its requests hang. */
-async function hangOnceWell(stage: Stage, receiver: Receiver, events: readonly string[]) {
+/** Lets each subscription succeed once, so that it is healthy; then its requests hang. */
+async function hangOnceHealthy(stage: Stage, receiver: Receiver, events: readonly string[]) {
   await Promise.all(events.map((event) => stage.publish(event, 1)));
   await receiver.waitFor(events.length, PATIENCE_MS);
   reactEverywhere(receiver, HANG);
 }
 
-describe("the caps, as the receiver sees them", () => {
-  test("8 requests of one subscription are in flight, nearly 64 in all", async (t) => {
+describe("the limits of callbacks in flight", () => {
+  test("are 8 for one subscription, and nearly 64 in total", async (t) => {
     const stage = await open(t, PATIENT);
     const one = await stage.openReceiver();
     await stage.publish(await stage.subscribeAt(one, HANG), 20);
@@ -98,31 +98,31 @@ describe("the caps, as the receiver sees them", () => {
     assert.equal(one.peak(), 8);
     const all = await stage.openReceiver();
     const events: string[] = [];
-    for (let count = 0; count < 12; count++) events.push(await stage.subscribeAt(all, ANSWER));
-    await hangOnceWell(stage, all, events);
+    for (let count = 0; count < 12; count++) events.push(await stage.subscribeAt(all, RESPOND));
+    await hangOnceHealthy(stage, all, events);
     await Promise.all(events.map((event) => stage.publish(event, 16)));
     await until(() => all.hanging() >= 56);
     await drain(all, 12 * 17);
-    // Four users leave some to a fifth.
+    // Four users leave some capacity for a fifth.
     assert.ok(all.peak() >= 56 && all.peak() < 64, String(all.peak()));
   });
 
-  test("one principal's subscriptions have three quarters of the slots", async (t) => {
+  test("give one principal's subscriptions three quarters of the capacity", async (t) => {
     const stage = await open(t, PATIENT);
     const token = await stage.newConsumer();
     const receiver = await stage.openReceiver();
     const events: string[] = [];
     for (let count = 0; count < 9; count++) {
-      events.push(await stage.subscribeAt(receiver, ANSWER, token));
+      events.push(await stage.subscribeAt(receiver, RESPOND, token));
     }
-    await hangOnceWell(stage, receiver, events);
+    await hangOnceHealthy(stage, receiver, events);
     await Promise.all(events.map((event) => stage.publish(event, 12)));
     await assertHanging(receiver, 48);
     await drain(receiver, 9 * 13);
     assert.equal(receiver.peak(), 48);
   });
 
-  test("they are as configured", async (t) => {
+  test("are as configured", async (t) => {
     const stage = await open(t, {
       ...PATIENT,
       GATEPOST_CALLBACK_CONCURRENCY: "5",
@@ -135,15 +135,15 @@ describe("the caps, as the receiver sees them", () => {
     assert.equal(one.peak(), 2);
     const all = await stage.openReceiver();
     const events: string[] = [];
-    for (let count = 0; count < 4; count++) events.push(await stage.subscribeAt(all, ANSWER));
-    await hangOnceWell(stage, all, events);
+    for (let count = 0; count < 4; count++) events.push(await stage.subscribeAt(all, RESPOND));
+    await hangOnceHealthy(stage, all, events);
     await Promise.all(events.map((event) => stage.publish(event, 10)));
     await assertHanging(all, 5);
     await drain(all, 44);
     assert.equal(all.peak(), 5);
   });
 
-  test("a subscription that fails has one request in flight until it succeeds", async (t) => {
+  test("allow one request to a failing subscription until it succeeds", async (t) => {
     const stage = await open(t, { ...PATIENT, GATEPOST_RESEND_DELAYS: "none" });
     const receiver = await stage.openReceiver();
     await stage.publish(await stage.subscribeAt(receiver, HANG), 60);
@@ -158,7 +158,7 @@ describe("the caps, as the receiver sees them", () => {
     assert.equal(receiver.peak(), 8);
   });
 
-  test("all that fail together have half of the slots; others go out meanwhile", async (t) => {
+  test("leave half of the capacity to others if many subscriptions fail", async (t) => {
     const stage = await open(t, {
       ...PATIENT,
       GATEPOST_CALLBACK_CONCURRENCY: "8",
@@ -179,30 +179,30 @@ describe("the caps, as the receiver sees them", () => {
     await Promise.all(events.map((event) => stage.publish(event, 4)));
     await assertHanging(dead, 4);
     const healthy = await stage.openReceiver();
-    const event = await stage.subscribeAt(healthy, ANSWER);
-    for (let turn = 1; turn <= 10; turn++) {
+    const event = await stage.subscribeAt(healthy, RESPOND);
+    for (let count = 1; count <= 10; count++) {
       await stage.publish(event, 1);
-      await healthy.waitFor(turn, PATIENCE_MS);
+      await healthy.waitFor(count, PATIENCE_MS);
     }
     await assertHanging(dead, 4);
   });
 });
 
-test("an endpoint that hangs, with hundreds pending, does not delay another", async (t) => {
+test("an endpoint that hangs with hundreds of pending callbacks delays no other", async (t) => {
   const stage = await open(t, PATIENT);
   const [hanging, healthy] = [await stage.openReceiver(), await stage.openReceiver()];
   await stage.publish(await stage.subscribeAt(hanging, HANG), 500);
   await hanging.waitFor(8, PATIENCE_MS);
-  await stage.publish(await stage.subscribeAt(healthy, ANSWER), 200);
+  await stage.publish(await stage.subscribeAt(healthy, RESPOND), 200);
   await healthy.waitFor(200, PATIENCE_MS);
   assert.deepEqual([hanging.count(), hanging.hanging()], [8, 8]);
 });
 
-test("a name that hangs in its look-up does not delay another", { skip: OFFLINE }, async (t) => {
+test("a host name whose lookup hangs does not delay callbacks", { skip: OFFLINE }, async (t) => {
   const stage = await open(t, PATIENT);
   const token = await stage.newConsumer();
   const event = newName("e");
-  // Whatever the system's resolver says of these: at worst nothing for seconds.
+  // At worst the system's resolver finds no result for seconds.
   for (let count = 0; count < 10; count++) {
     const endpoint = `http://${newName("slow")}.invalid/`;
     const response = await stage.call("POST", "/consumer/subscription", token, { event, endpoint });
@@ -211,12 +211,12 @@ test("a name that hangs in its look-up does not delay another", { skip: OFFLINE 
   await stage.publish(event, 4);
   const healthy = await stage.openReceiver();
   const startedMs = performance.now();
-  await stage.publish(await stage.subscribeAt(healthy, ANSWER), 50);
+  await stage.publish(await stage.subscribeAt(healthy, RESPOND), 50);
   await healthy.waitFor(50, PATIENCE_MS);
-  assert.ok(performance.now() - startedMs < 5_000, "as long as a resolver waits for one answer");
+  assert.ok(performance.now() - startedMs < 5_000, "a resolver waits that long for one reply");
 });
 
-test("two processes on one database send nothing twice and leave nothing out", async (t) => {
+test("two processes on one database send each delivery exactly once", async (t) => {
   const folder = await mkdtemp(join(tmpdir(), "gatepost-two-"));
   const env = {
     GATEPOST_DATABASE: join(folder, "gatepost.db"),
@@ -236,7 +236,7 @@ test("two processes on one database send nothing twice and leave nothing out", a
     await stage.subscribeAt(receiver, { kind: "answer" }),
     await stage.subscribeAt(receiver, { kind: "answer", delayMs: 20 }),
   ];
-  for (let turn = 0; turn < 20; turn++) {
+  for (let round = 0; round < 20; round++) {
     await Promise.all([stage.gatepost, second].flatMap((through) =>
       events.map((event) => stage.publish(event, 5, through))
     ));

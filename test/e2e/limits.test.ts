@@ -40,7 +40,7 @@ const whoami = (at: Gatepost, token: string) =>
   at.api.get("/authorization/whoami", bearer(token));
 
 describe("an endpoint's limit", () => {
-  test("refuses past it, says so in each response, and counts each caller apart", async () => {
+  test("refuses calls past it, is in each response, and counts callers separately", async () => {
     const [alice, bob] = [await gatepost.createUser(), await gatepost.createUser()];
     const headers = bearer(await gatepost.login(alice));
     const post = (more = headers) => gatepost.api.postJson("/narrow", { a: 1 }, more);
@@ -53,7 +53,7 @@ describe("an endpoint's limit", () => {
     assert.equal((await post(bearer(await gatepost.login(bob)))).status, 200);
   });
 
-  test("refuses before the body has come", async () => {
+  test("refuses a request before its body arrives", async () => {
     const token = await gatepost.login(await gatepost.createUser());
     for (let time = 0; time < 2; time++) {
       const response = await gatepost.api.postJson("/narrow", {}, bearer(token));
@@ -64,14 +64,14 @@ describe("an endpoint's limit", () => {
     assert.equal((await sendRaw(gatepost.url, "POST", "/narrow", { head })).status, 429);
   });
 
-  test("does not count who has no valid token", async () => {
+  test("does not count requests without a valid token", async () => {
     for (let time = 0; time < 4; time++) {
       const response = await gatepost.api.postJson("/narrow", {}, bearer("no"));
       assert.deepEqual([response.status, limitsOf(response)], [401, [null, null, null]]);
     }
   });
 
-  test("counts addresses where there is no token, and stands in an error's response", async () => {
+  test("counts addresses at a public endpoint, and is in error responses too", async () => {
     const from = (address: string) => gatepost.api.get("/open", { "x-forwarded-for": address });
     const first = await from("2001:db8::1");
     assert.deepEqual([first.status, limitsOf(first)[1]], [418, '"endpoint";r=0;t=3600']);
@@ -81,7 +81,7 @@ describe("an endpoint's limit", () => {
 });
 
 describe("a rate of a user or an app", () => {
-  test("holds in every process soon after it is set, and ends when it is taken away", async () => {
+  test("takes effect in every process soon after it is set, and ends when removed", async () => {
     const user = await gatepost.createUser();
     const token = await gatepost.login(user);
     assert.deepEqual(limitsOf(await whoami(other, token)), [null, null, null]);
@@ -95,7 +95,7 @@ describe("a rate of a user or an app", () => {
     await until(async () => limitsOf(await whoami(other, token))[0] === null);
   });
 
-  test("hold both where a user comes through an app, beside the endpoint's", async () => {
+  test("applies beside the other and the endpoint's if a user calls through an app", async () => {
     const user = await gatepost.createUser();
     const app = await gatepost.createApp({ grants: ["password", "client_credentials"] });
     await gatepost.change(user, { rate: "100/1h" });
@@ -110,7 +110,7 @@ describe("a rate of a user or an app", () => {
     assert.equal(limitsOf(asApp)[0], '"app";q=200;w=3600');
   });
 
-  test("never keeps anyone from revoking a token", async () => {
+  test("never prevents the revocation of a token", async () => {
     const user = await gatepost.createUser();
     const token = await gatepost.login(user);
     await gatepost.change(user, { rate: "1/1d" });
@@ -123,7 +123,7 @@ describe("a rate of a user or an app", () => {
   });
 });
 
-test("GATEPOST_RATE_LIMIT is for everyone, except where nobody may be kept out", async (t) => {
+test("GATEPOST_RATE_LIMIT limits all clients, except on paths that have no limit", async (t) => {
   const limited = await startGatepost({ env: { GATEPOST_RATE_LIMIT: "20/1d" } });
   t.after(() => limited.stop());
   const app = await limited.createApp();
@@ -147,7 +147,7 @@ test("GATEPOST_RATE_LIMIT is for everyone, except where nobody may be kept out",
   assert.deepEqual([page.status, page.headers.get("content-type")?.split(";")[0]],
     [429, "text/html"]);
 
-  // A token is counted by its caller, wherever it comes from.
+  // Requests with a token count for its caller, not for their address.
   const asApp = { ...headers, ...bearer(issued) };
   assert.equal((await limited.api.get("/authorization/whoami", asApp)).status, 200);
 
@@ -182,7 +182,7 @@ describe("CORS of an endpoint", () => {
     });
   const cors = ({ headers }: ClientResponse, name: string) => headers.get(`access-control-${name}`);
 
-  test("lets its own origins send and read what it names, and those of apps nothing", async () => {
+  test("is for the origins and headers that it names, and not for origins of apps", async () => {
     const app = await gatepost.createApp({ url: "https://app.example" });
     const allowed = await preflight("/narrow", "https://shop.example", "POST");
     assert.equal(cors(allowed, "allow-origin"), "https://shop.example");
@@ -195,7 +195,7 @@ describe("CORS of an endpoint", () => {
     assert.match(cors(response, "expose-headers") ?? "", /ETag.*RateLimit.*X-Total/);
   });
 
-  test("may be open to all", async () => {
+  test("may allow every origin", async () => {
     const response = await gatepost.api.get("/open", { origin: "https://any.example" });
     assert.deepEqual([cors(response, "allow-origin"), response.headers.get("vary")], ["*", null]);
   });

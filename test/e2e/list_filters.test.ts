@@ -33,8 +33,8 @@ after(() => stage.stop());
 const list = async (path: string, query: Readonly<Record<string, string>>, token = stage.admin) =>
   readItems(await stage.call("GET", `${path}?${new URLSearchParams(query)}`, token));
 
-describe("where an event comes from", () => {
-  test("a request of an endpoint, with its route and its caller", async () => {
+describe("the list of events", () => {
+  test("finds those of a request, with its route and its caller", async () => {
     const requestId = newName("trace");
     const response = await stage.gatepost.api.send("POST", "/orders/7", {
       headers: { ...bearer(consumer), "x-request-id": requestId },
@@ -55,7 +55,7 @@ describe("where an event comes from", () => {
     assert.deepEqual(await list("/backend/event", { request: `${requestId}x` }), []);
   });
 
-  test("a cronjob, and the backend", async () => {
+  test("finds those of a cronjob, and those of the backend", async () => {
     await stage.call("POST", "/backend/cronjob/nightly/run", stage.admin);
     let found: readonly Readonly<Record<string, unknown>>[] = [];
     for (let tries = 0; tries < 100 && found.length === 0; tries++) {
@@ -71,7 +71,7 @@ describe("where an event comes from", () => {
     assert.match(String(event?.["request"]), /./);
   });
 
-  test("by time, by subject, and by all together", async () => {
+  test("is filtered by time, by subject, and by several filters together", async () => {
     const user = await stage.gatepost.createUser();
     const name = newName("e");
     const since = new Date().toISOString();
@@ -87,8 +87,8 @@ describe("where an event comes from", () => {
   });
 });
 
-describe("deliveries", () => {
-  test("by endpoint, event's name, last answer, attempts and time", async () => {
+describe("the list of deliveries", () => {
+  test("is filtered by endpoint, event name, last answer, attempt and time", async () => {
     const since = new Date().toISOString();
     const name = newName("e");
     const bad = await stage.subscribe(consumer, name, 950);
@@ -119,10 +119,10 @@ describe("deliveries", () => {
     assert.equal((await list(own, { answer: "950", status: "failed" }, consumer)).length, 1);
     assert.deepEqual(await list(own, { answer: "500" }, consumer), []);
     const [only] = await list(own, { subscription: good.id }, consumer);
-    assert.equal(only?.["subscription"], bad.id, "another's is no filter of it");
+    assert.equal(only?.["subscription"], bad.id, "the subscription of a query is ignored here");
   });
 
-  test("what is no filter is refused, all at once", async () => {
+  test("refuses invalid filters, and names all of them", async () => {
     const query = "answer=5xx&attempt=9&since=today&event=x";
     assert.deepEqual(
       assertProblem(await stage.call("GET", `/backend/delivery?${query}`, stage.admin), 400),
@@ -131,10 +131,10 @@ describe("deliveries", () => {
   });
 });
 
-describe("searches", () => {
+describe("a search", () => {
   const HOSTILE = ["%", "_", "'", '"', "''; DROP TABLE users; --", "\\", "*", "\u0000", "ä", "😀"];
 
-  test("users by how their names begin, whatever the case", async () => {
+  test("finds users by the start of their names, in any case", async () => {
     const user = await stage.gatepost.createUser();
     const q = user.username.slice(0, -1).toUpperCase();
     const found = await list("/backend/user", { q, limit: "200" });
@@ -144,7 +144,7 @@ describe("searches", () => {
     assert.deepEqual(await list("/backend/user", { q: `${user.username}x` }), []);
   });
 
-  test("apps by how their names begin, part by part", async () => {
+  test("finds apps by the start of their names, page by page", async () => {
     const name = newName("Zebra");
     const made = [await stage.gatepost.createApp({ name: `${name} 1` }),
       await stage.gatepost.createApp({ name: `${name} 2` })];
@@ -157,7 +157,7 @@ describe("searches", () => {
     assert.equal(readObject(second)["next_cursor"], null);
   });
 
-  test("subscriptions by endpoint, event, owner and status", async () => {
+  test("finds subscriptions by endpoint, event, owner and status", async () => {
     const mine = await stage.subscribe(consumer, newName("e"));
     const { sub } = readObject(await stage.call("GET", "/authorization/whoami", consumer));
     const ids = async (query: Readonly<Record<string, string>>) =>
@@ -171,7 +171,7 @@ describe("searches", () => {
     assert.deepEqual(await list("/consumer/subscription", { owner: String(sub) }, stranger), []);
   });
 
-  test("the audit by address, by what actions begin with, and without some", async () => {
+  test("finds audit entries by address and start of action, and leaves some out", async () => {
     const user = await stage.gatepost.createUser();
     await stage.gatepost.change(user, { scopes: ["consumer"] });
     const actions = async (query: Readonly<Record<string, string>>) =>
@@ -188,7 +188,7 @@ describe("searches", () => {
   });
 
   for (const q of HOSTILE) {
-    test(`${JSON.stringify(q)} is looked for as it is`, async () => {
+    test(`takes ${JSON.stringify(q)} literally`, async () => {
       for (const path of ["user", "app", "subscription"]) {
         assert.deepEqual(await list(`/backend/${path}`, { q }), []);
       }
@@ -200,7 +200,7 @@ describe("searches", () => {
     });
   }
 
-  test("a search of a megabyte is refused", async () => {
+  test("refuses a text of 201 characters, and one of a megabyte", async () => {
     const long = await stage.call("GET", `/backend/user?q=${"a".repeat(201)}`, stage.admin);
     assert.deepEqual(assertProblem(long, 400), ["/q"]);
     const path = `/backend/user?q=${"a".repeat(2 ** 20)}`;

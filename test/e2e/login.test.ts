@@ -19,7 +19,7 @@ after(() => gatepost.stop());
 const wrong = (user: Credentials): Credentials => ({ ...user, password: "not the password" });
 
 describe("POST /consumer/login", () => {
-  test("returns 200 with the token and nothing else, kept out of caches", async () => {
+  test("returns 200 with the token and nothing else, and with no-store", async () => {
     const response = await gatepost.tryLogin(await gatepost.createUser());
     assert.equal(response.status, 200);
     assert.match(response.headers.get("content-type") ?? "", /^application\/json\b/);
@@ -29,12 +29,12 @@ describe("POST /consumer/login", () => {
     assert.match(String(body["token"]), /^[\w-]+\.[\w-]+\.[\w-]+$/);
   });
 
-  test("issues a token that opens protected endpoints", async () => {
+  test("issues a token for protected endpoints", async () => {
     const token = await gatepost.login(await gatepost.createUser());
     assert.equal(await gatepost.isAlive(token), true);
   });
 
-  test("issues a token with every scope of the user, to the built-in app login", async () => {
+  test("issues a token with every scope of the user, for the built-in app login", async () => {
     const user = await gatepost.createUser({ scopes: ["consumer", "backend", "orders"] });
     const { claims } = decodeJwt(await gatepost.login(user));
     assert.deepEqual(String(claims["scope"]).split(" ").sort(), ["backend", "consumer", "orders"]);
@@ -42,19 +42,19 @@ describe("POST /consumer/login", () => {
     assert.equal(claims["sub"], user.id);
   });
 
-  test("takes the user name in any case", async () => {
+  test("accepts the user name in any case", async () => {
     const user = await gatepost.createUser();
     const username = user.username.toUpperCase();
     assert.equal((await gatepost.tryLogin({ ...user, username })).status, 200);
   });
 
-  test("tells passwords apart by case", async () => {
+  test("refuses the password in another case", async () => {
     const user = await gatepost.createUser();
     const shouted = { ...user, password: PASSWORD.toUpperCase() };
     assert.equal((await gatepost.tryLogin(shouted)).status, 401);
   });
 
-  test("ignores members that it does not know", async () => {
+  test("ignores unknown members", async () => {
     const { username, password } = await gatepost.createUser();
     const body = { username, password, remember: true, "": [{}] };
     assert.equal((await gatepost.api.postJson("/consumer/login", body)).status, 200);
@@ -62,7 +62,7 @@ describe("POST /consumer/login", () => {
 
   const types = ["application/json; charset=utf-8", "APPLICATION/JSON", "application/x+json"];
   for (const type of types) {
-    test(`takes a body of type ${type}`, async () => {
+    test(`accepts a body of type ${type}`, async () => {
       const { username, password } = await gatepost.createUser();
       const headers = { "content-type": type };
       const body = { username, password };
@@ -72,7 +72,7 @@ describe("POST /consumer/login", () => {
   }
 });
 
-describe("POST /consumer/login refuses alike", () => {
+describe("POST /consumer/login refuses", () => {
   const refused: Credentials[] = [];
   before(async () => {
     const [known, disabled] = [await gatepost.createUser(), await gatepost.createUser()];
@@ -81,7 +81,7 @@ describe("POST /consumer/login refuses alike", () => {
     refused.push(wrong(known), disabled, wrong(disabled), nobody);
   });
 
-  test("a wrong password, a disabled and an unknown user: 401, one body and headers", async () => {
+  test("a wrong password, a disabled and an unknown user with the same 401 response", async () => {
     const seen = new Set<string>();
     for (const credentials of refused) {
       const response = await gatepost.tryLogin(credentials);
@@ -94,7 +94,7 @@ describe("POST /consumer/login refuses alike", () => {
     assert.equal(seen.size, 1, [...seen].join("\n"));
   });
 
-  test("with a challenge (RFC 9110 §15.5.2)", async () => {
+  test("a wrong password with a challenge (RFC 9110 §15.5.2)", async () => {
     const [credentials] = refused;
     assert.ok(credentials !== undefined);
     assert.equal(
@@ -104,7 +104,7 @@ describe("POST /consumer/login refuses alike", () => {
     );
   });
 
-  test("also a password as long as a body may be; a longer one is 413", async () => {
+  test("a password of a million characters with 401, and a longer body with 413", async () => {
     const [credentials] = refused;
     const tryLength = async (length: number) => {
       const body = { ...credentials, password: "x".repeat(length) };
@@ -113,7 +113,7 @@ describe("POST /consumer/login refuses alike", () => {
     assert.deepEqual(await Promise.all([1_000_000, 1_048_576].map(tryLength)), [401, 413]);
   });
 
-  test("in about the same time: each computes a hash", async () => {
+  test("each of them after about the same time, since it computes a hash", async () => {
     const tookMs = refused.map((): number[] => []);
     for (let round = 0; round < 7; round++) {
       for (const [index, credentials] of refused.entries()) {
@@ -123,7 +123,7 @@ describe("POST /consumer/login refuses alike", () => {
       }
     }
     const medians = tookMs.map((times) => times.sort((a, b) => a - b)[3] ?? 0);
-    // Without its hash a refusal is an order of magnitude faster; a busy machine is not.
+    // Without a hash a response is ten times faster; a busy machine makes less difference.
     assert.ok(Math.min(...medians) > Math.max(...medians) / 3, medians.join(" ms, "));
   });
 
@@ -143,10 +143,10 @@ describe("POST /consumer/login refuses alike", () => {
   });
 });
 
-describe("POST /consumer/login returns 400 and names the fields", () => {
+describe("POST /consumer/login returns 400 with the fields for", () => {
   const good = { username: "admin", password: PASSWORD };
   const table: [what: string, body: unknown, pointers: string[]][] = [
-    ["nothing", {}, ["/password", "/username"]],
+    ["an empty object", {}, ["/password", "/username"]],
     ["no username", { password: PASSWORD }, ["/username"]],
     ["no password", { username: "admin" }, ["/password"]],
     ["a number for a username", { ...good, username: 1 }, ["/username"]],

@@ -27,7 +27,7 @@ async function failOften(user: Credentials, times: number, address: string): Pro
 }
 
 describe("POST /consumer/login throttles", () => {
-  test("one account from one address after 10 failures, the right password too", async () => {
+  test("one account from one address after 10 failures, even with the right password", async () => {
     const [user, address] = [await gatepost.createUser(), newAddress()];
     await failOften(wrong(user), 10, address);
     for (const credentials of [wrong(user), user]) {
@@ -38,7 +38,7 @@ describe("POST /consumer/login throttles", () => {
     }
   });
 
-  test("an account whose name is spelled in another case as the same one", async () => {
+  test("user names that differ only in case as one account", async () => {
     const [user, address] = [await gatepost.createUser(), newAddress()];
     await failOften(wrong(user), 5, address);
     const shouted = { ...user, username: user.username.toUpperCase() };
@@ -46,13 +46,13 @@ describe("POST /consumer/login throttles", () => {
     assert.equal((await gatepost.tryLogin(user, address)).status, 429);
   });
 
-  test("a name that nobody has just as one that somebody has", async () => {
+  test("a user name that does not exist in the same way", async () => {
     const [nobody, address] = [{ username: newName("nobody"), password: PASSWORD }, newAddress()];
     await failOften(nobody, 10, address);
     assert.equal((await gatepost.tryLogin(nobody, address)).status, 429);
   });
 
-  test("neither the account at other addresses nor other accounts at this one", async () => {
+  test("neither that account elsewhere nor other accounts at that address", async () => {
     const [user, other] = [await gatepost.createUser(), await gatepost.createUser()];
     const address = newAddress();
     await failOften(wrong(user), 10, address);
@@ -60,7 +60,7 @@ describe("POST /consumer/login throttles", () => {
     assert.equal((await gatepost.tryLogin(other, address)).status, 200);
   });
 
-  test("afresh after a success", async () => {
+  test("only after 10 new failures once a login has succeeded", async () => {
     const [user, address] = [await gatepost.createUser(), newAddress()];
     for (let round = 0; round < 2; round++) {
       await failOften(wrong(user), 9, address);
@@ -68,7 +68,7 @@ describe("POST /consumer/login throttles", () => {
     }
   });
 
-  test("an address after 50 failures whatever the accounts, and no other address", async () => {
+  test("an address after 50 failures of any accounts, and no other address", async () => {
     const [user, address] = [await gatepost.createUser(), newAddress()];
     for (let count = 0; count < 50; count++) {
       const nobody = { username: newName("nobody"), password: PASSWORD };
@@ -78,7 +78,7 @@ describe("POST /consumer/login throttles", () => {
     assert.equal((await gatepost.tryLogin(user, newAddress())).status, 200);
   });
 
-  test("the 50 of an address with successes between them", async () => {
+  test("an address after 50 failures even with successes between them", async () => {
     const [user, address] = [await gatepost.createUser(), newAddress()];
     for (let round = 0; round < 5; round++) {
       for (let count = 0; count < 10; count++) {
@@ -89,7 +89,7 @@ describe("POST /consumer/login throttles", () => {
     assert.equal((await gatepost.tryLogin(user, address)).status, 429);
   });
 
-  test("the addresses of one IPv6 /64 as one", async () => {
+  test("all addresses of one IPv6 /64 as one address", async () => {
     const user = await gatepost.createUser();
     const prefix = `2001:db8:1:${(Math.random() * 0xffff | 0).toString(16)}`;
     for (let host = 1; host <= 10; host++) {
@@ -99,18 +99,18 @@ describe("POST /consumer/login throttles", () => {
     assert.equal((await gatepost.tryLogin(user, "2001:db8:2::1")).status, 200);
   });
 
-  test("guesses that are sent all at once", async () => {
+  test("guesses that are sent at the same time", async () => {
     const [user, address] = [await gatepost.createUser(), newAddress()];
     const responses = await Promise.all(
       Array.from({ length: 40 }, () => gatepost.tryLogin(wrong(user), address)),
     );
     const guesses = responses.filter(({ status }) => status === 401).length;
-    // Those that are being checked when the tenth fails may end: one for each core at most.
+    // Those in progress when the tenth fails may finish: at most one for each core.
     assert.ok(guesses >= 10 && guesses <= 13, String(guesses));
     assert.equal((await gatepost.tryLogin(user, address)).status, 429);
   });
 
-  test("an account that fails from many addresses: it gets slower, never locked", async () => {
+  test("an account that fails from many addresses by a delay, and never locks it", async () => {
     const user = await gatepost.createUser();
     await Promise.all(Array.from({ length: 40 }, () => gatepost.tryLogin(wrong(user))));
     const startMs = performance.now();
@@ -118,7 +118,7 @@ describe("POST /consumer/login throttles", () => {
     assert.ok(performance.now() - startMs > 500, "it is slower than the hash alone");
   });
 
-  test("with 503 and Retry-After when too many passwords wait, and recovers", async () => {
+  test("with 503 and Retry-After if too many passwords wait, and recovers", async () => {
     const user = await gatepost.createUser();
     const responses = await Promise.all(Array.from({ length: 80 }, () => gatepost.tryLogin(user)));
     const refused = responses.filter(({ status }) => status !== 200);
@@ -130,7 +130,7 @@ describe("POST /consumer/login throttles", () => {
 });
 
 describe("the password grant of a confidential app", () => {
-  test("is throttled by account alone: made-up names lock out no other user", async () => {
+  test("is throttled by account only, so unknown user names block no other user", async () => {
     const app = await gatepost.createApp({ grants: ["password"] });
     const [user, address] = [await gatepost.createUser(), newAddress()];
     const grant = ({ username, password }: Credentials) => {
@@ -152,7 +152,7 @@ describe("the password grant of a confidential app", () => {
   });
 });
 
-test("the password grant of a public app counts as a login from there", async () => {
+test("a failed password grant of a public app counts as a failed login", async () => {
   const app = await gatepost.createApp({ type: "public", grants: ["password"] });
   const [user, address] = [await gatepost.createUser(), newAddress()];
   const fields = { grant_type: "password", client_id: app.id, username: user.username };
@@ -188,7 +188,7 @@ describe("the address that is throttled", () => {
     assert.equal(await logInFrom("127.0.0.3", user, newAddress()), 200);
   });
 
-  test("is what the trusted proxy saw: what a client wrote before it is not believed", async () => {
+  test("is the last of X-Forwarded-For, which the trusted proxy wrote", async () => {
     const [user, address] = [await gatepost.createUser(), newAddress()];
     for (let count = 0; count < 10; count++) {
       await gatepost.tryLogin(wrong(user), `${newAddress()}, ${address}`);

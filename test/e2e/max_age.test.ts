@@ -41,7 +41,7 @@ function assertAsksAgain(page: ClientResponse, username: string, status = 200): 
   assert.equal(name?.value, username);
 }
 
-test("who signed in longer ago than max_age does so again, with the name filled in", async () => {
+test("a sign-in older than max_age must be repeated, with the name filled in", async () => {
   const { user, app, browser, ask } = await open();
   await clock.set(5 * MINUTE_MS);
   assertCode(gatepost, await ask("600"), app);
@@ -54,7 +54,7 @@ test("who signed in longer ago than max_age does so again, with the name filled 
   assertCode(gatepost, await ask("60"), app);
 });
 
-test("max_age=0 asks each time, and each time once", async () => {
+test("max_age=0 asks for one sign-in at each request", async () => {
   const { user, app, browser, ask } = await open();
   for (let times = 0; times < 2; times++) {
     const page = await ask("0");
@@ -63,7 +63,7 @@ test("max_age=0 asks each time, and each time once", async () => {
   }
 });
 
-test("a sign-in before the clock was set back is asked for again", async () => {
+test("a sign-in from before the clock was set back must be repeated", async () => {
   const { user, app, browser, ask } = await open();
   await clock.set(-5 * MINUTE_MS);
   const page = await ask("60");
@@ -73,7 +73,7 @@ test("a sign-in before the clock was set back is asked for again", async () => {
   assertCode(gatepost, await ask("60"), app);
 });
 
-test("max_age=0 asks a new browser once, however its name is written", async () => {
+test("max_age=0 asks a new browser once, even if its name is percent-encoded", async () => {
   const { user, app } = await open();
   for (const name of ["max_age", "max%5Fage", "%6dax_age"]) {
     const browser = gatepost.openBrowser();
@@ -86,7 +86,7 @@ test("max_age=0 asks a new browser once, however its name is written", async () 
   }
 });
 
-test("what else is asked for is written after the login as it was before", async () => {
+test("the other parameters are the same after the login as before", async () => {
   const { user: { username, password }, app } = await open();
   const path = `${authorizePath(app)}&state=${"~".repeat(6_000)}`;
   for (const asked of [path, `${path}&max_age=0`]) {
@@ -97,25 +97,23 @@ test("what else is asked for is written after the login as it was before", async
   }
 });
 
-test("somebody else may sign in where the password is asked for again", async () => {
+test("another user may sign in when the password is asked for again", async () => {
   const { app, browser, ask } = await open({ trusted: true });
   const other = await gatepost.createUser();
   assertCode(gatepost, await passLogin(browser, await ask("0"), other), app);
   assertAsksAgain(await ask("0"), other.username);
 });
 
-test("a consent is asked for after the login that it waits for", async () => {
-  const { user, app, browser } = await open();
-  const scope = "consumer";
+test("consent is asked for after the login that max_age requires", async () => {
+  const { user, browser } = await open();
   const other = await gatepost.createApp();
-  const page = await gatepost.authorize(browser, other, { max_age: "0", scope });
+  const page = await gatepost.authorize(browser, other, { max_age: "0", scope: "consumer" });
   const consent = await passLogin(browser, page, user);
   assertConsentPage(consent);
   assertCode(gatepost, await browser.submit(consent, {}, "allow"), other);
-  assert.notEqual(app.id, other.id);
 });
 
-test("a consent is given by who has just signed in, and refused by anybody", async () => {
+test("consent can be given only within max_age of a sign-in, and denied at any time", async () => {
   const { user, browser } = await open();
   const app = await gatepost.createApp();
   const page = await gatepost.authorize(browser, app, { max_age: "60" });
@@ -130,7 +128,7 @@ test("a consent is given by who has just signed in, and refused by anybody", asy
   assertCode(gatepost, await browser.submit(again, {}, "allow"), app);
 });
 
-test("a form of one max_age is none of another", async () => {
+test("a login form is refused if its max_age was changed", async () => {
   const { user, app, browser, ask } = await open();
   const form = (await ask("0")).forms()[0];
   assert.ok(form);
@@ -150,7 +148,7 @@ for (const value of BAD) {
   });
 }
 
-test("max_age is taken without a value, with leading zeros, and of any size; once", async () => {
+test("max_age may be empty, have leading zeros and be huge, but not be sent twice", async () => {
   const { app, browser, ask } = await open();
   for (const value of ["0600", "9".repeat(400)]) assertCode(gatepost, await ask(value), app);
   const path = authorizePath(app);

@@ -48,12 +48,12 @@ describe("server metadata (RFC 8414 §2, §3.2)", () => {
     metadata = readObject(response);
   });
 
-  test("is JSON without a token", () => {
+  test("is JSON, and needs no token", () => {
     assert.equal(response.status, 200);
     assert.match(response.headers.get("content-type") ?? "", /^application\/json\b/);
   });
 
-  test("has the issuer that tokens have, to the letter", () => {
+  test("has exactly the issuer that tokens have", () => {
     assert.equal(metadata["issuer"], gatepost.issuer);
     assert.equal(decodeJwt(gatepost.adminToken).claims["iss"], metadata["issuer"]);
   });
@@ -68,7 +68,7 @@ describe("server metadata (RFC 8414 §2, §3.2)", () => {
     ["jwks_uri", JWKS],
   ];
   for (const [name, path] of endpoints) {
-    test(`has ${name}, which is there`, async () => {
+    test(`has ${name}, which exists`, async () => {
       assert.equal(metadata[name], gatepost.issuer + path);
       assert.notEqual((await gatepost.api.get(path)).status, 404);
     });
@@ -104,12 +104,12 @@ describe("server metadata (RFC 8414 §2, §3.2)", () => {
     assert.ok(Array.isArray(given) && given.includes("consumer") && given.includes("backend"));
   });
 
-  test("is found where OpenID clients look, too (RFC 8414 §5)", async () => {
+  test("is also found where OpenID clients look (RFC 8414 §5)", async () => {
     const found = await gatepost.api.get(OPENID);
     assert.deepEqual([found.status, found.text], [200, response.text]);
   });
 
-  test("says that iss comes back with each authorization response (RFC 9207 §3)", () => {
+  test("says that each authorization response has iss (RFC 9207 §3)", () => {
     assert.equal(metadata["authorization_response_iss_parameter_supported"], true);
   });
 });
@@ -122,18 +122,18 @@ describe("resource metadata (RFC 9728 §2)", () => {
     assert.equal(metadata["resource"], gatepost.issuer);
     assert.deepEqual(metadata["authorization_servers"], [gatepost.issuer]);
     assert.deepEqual(metadata["bearer_methods_supported"], ["header"]);
-    // What a client asks for that knows no better; backend is asked for by name alone.
+    // A client may request all of these; backend must be requested by name.
     const scopes = metadata["scopes_supported"];
     assert.ok(Array.isArray(scopes) && scopes.includes("consumer") && !scopes.includes("backend"));
   });
 
-  test("is what a challenge points to (RFC 9728 §5.1)", async () => {
+  test("is at the URL in a challenge (RFC 9728 §5.1)", async () => {
     const refused = await gatepost.api.get("/authorization/whoami");
     const challenge = refused.headers.get("www-authenticate") ?? "";
     const [, url = ""] = /resource_metadata="([^"]+)"/.exec(challenge) ?? [];
     const metadata = readObject(await gatepost.api.get(url));
     assert.equal(metadata["resource"], `${gatepost.issuer}/authorization/whoami`);
-    assert.equal(metadata["scopes_supported"], undefined); // RFC 9728 §3.2: none are left out
+    assert.equal(metadata["scopes_supported"], undefined); // left out if empty (RFC 9728 §3.2)
   });
 
   const paths: [path: string, scopes: string[] | undefined][] = [
@@ -156,7 +156,7 @@ describe("resource metadata (RFC 9728 §2)", () => {
     });
   }
 
-  test("of a path that needs no token, or that is none, is not there", async () => {
+  test("is 404 for a public or unknown path, and 400 for an invalid one", async () => {
     const none = ["/", "/nothing", "/ping", "/system/health", "/system/ready", "/orders/7/",
       "//orders", RESOURCE];
     for (const path of none) {
@@ -209,16 +209,16 @@ describe("jwks.json (RFC 7517 §5)", () => {
   });
 });
 
-describe("each of the metadata", () => {
+describe("each metadata document", () => {
   for (const path of [SERVER, OPENID, RESOURCE, JWKS]) {
-    test(`${path} may be cached, and no longer than a new key waits before it signs`, async () => {
+    test(`${path} may be cached, but not as long as a new key waits before it signs`, async () => {
       const response = await gatepost.api.get(path);
       const control = response.headers.get("cache-control") ?? "";
       const [, seconds = "0"] = /max-age=(\d+)/.exec(control) ?? [];
-      assert.ok(Number(seconds) < 600, control);
+      assert.ok(Number(seconds) > 0 && Number(seconds) < 600, control);
     });
 
-    test(`${path} answers HEAD without a body`, async () => {
+    test(`${path} responds to HEAD without a body`, async () => {
       const response = await gatepost.api.send("HEAD", path);
       assert.deepEqual([response.status, response.text], [200, ""]);
     });

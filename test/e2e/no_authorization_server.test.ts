@@ -28,7 +28,7 @@ const env = {
   GATEPOST_ENDPOINTS: fileURLToPath(new URL("../fixtures/endpoints", import.meta.url)),
 };
 
-// One server that issues tokens, for what another one on its database must not accept any more.
+// One server that issues tokens, which another one on its database must not accept.
 let on: Gatepost;
 let off: RunningServer;
 let api: Client;
@@ -70,7 +70,7 @@ describe("without the authorization server", () => {
     ["GET", "/.well-known/oauth-authorization-server"],
     ["GET", "/.well-known/openid-configuration"],
   ];
-  test("what issues tokens is not there, nor in the documents", async () => {
+  test("every path that issues tokens is 404, and is in no document", async () => {
     const { paths } = readObject(await api.get("/openapi.json"));
     for (const [method, path] of GONE) {
       assert.equal((await api.send(method, path)).status, 404, path);
@@ -83,11 +83,11 @@ describe("without the authorization server", () => {
     assert.equal(revoke.status, 404);
     const servers = readObject(await api.get("/.well-known/oauth-protected-resource"));
     assert.deepEqual(servers["authorization_servers"], [issuer.url]);
-    const door = await api.get("/");
-    assert.doesNotMatch(door.text, /oauth-authorization-server/);
+    const links = await api.get("/");
+    assert.doesNotMatch(links.text, /oauth-authorization-server/);
   });
 
-  test("a list of no authorization servers is left out (RFC 9728 §3.2)", async () => {
+  test("an empty list of authorization servers is left out (RFC 9728 §3.2)", async () => {
     const none = await startServer({
       entry: SOURCE_ENTRY,
       env: { ...env, GATEPOST_AUTHORIZATION_SERVER: "off" },
@@ -101,7 +101,7 @@ describe("without the authorization server", () => {
     }
   });
 
-  test("no token that was issued here is active, the issuer's are", async () => {
+  test("a token of this service is inactive, and one of the issuer is active", async () => {
     const reader = await on.createApp({ resource_server: true });
     const own = await on.codeTokens(app, user);
     const as = basicAuth(reader);
@@ -115,7 +115,7 @@ describe("without the authorization server", () => {
     assert.equal(await isActive(issuer.token()), true);
   });
 
-  test("no token that was issued here opens anything", async () => {
+  test("a token of this service is refused", async () => {
     const login = await on.login(user);
     const body = { name: "script", scopes: ["consumer"], expires_in: 60 };
     const made = await expectStatus(201, on.api.postJson("/consumer/token", body, bearer(login)));
@@ -126,7 +126,7 @@ describe("without the authorization server", () => {
     }
   });
 
-  test("tokens of the issuer call, subscribe, administer and end themselves", async () => {
+  test("a token of the issuer can call, subscribe, administer and revoke itself", async () => {
     const headers = bearer(issuer.token({ scope: "consumer orders backend" }));
     const endpoint = `${receiver.url}/orders`;
     await expectStatus(201,
@@ -140,7 +140,7 @@ describe("without the authorization server", () => {
   });
 });
 
-test("a server that accepts nobody says so", async () => {
+test("a server that can accept no token says so in its log", async () => {
   const server = await startServer({
     entry: SOURCE_ENTRY,
     env: { GATEPOST_AUTHORIZATION_SERVER: "off" },

@@ -19,7 +19,7 @@ async function own(more = {}) {
   return { user, app, token: await gatepost.login(user), path: `/consumer/app/${app.id}` };
 }
 
-test("an owner sees the own apps alone", async () => {
+test("a user sees and changes only apps that the user owns", async () => {
   const { app, user, token, path } = await own();
   await gatepost.createApp();
   const items = readItems(await call("GET", "/consumer/app", token));
@@ -34,7 +34,7 @@ test("an owner sees the own apps alone", async () => {
   assert.deepEqual(readItems(await call("GET", "/consumer/app", stranger)), []);
 });
 
-test("an owner changes name, url and redirect_uris, and nothing else", async () => {
+test("an owner may change name, url and redirect_uris, and nothing else", async () => {
   const { token, path } = await own();
   const change = {
     name: "Mine",
@@ -52,11 +52,11 @@ test("an owner changes name, url and redirect_uris, and nothing else", async () 
   assert.deepEqual(refused, Object.keys(more).map((name) => `/${name}`).sort());
 });
 
-test("an owner rotates the secret: the old one is good for a day, or not at all", async () => {
+test("an owner rotates the secret; the old one is valid for a day, or is revoked", async () => {
   const { app, token, path } = await own();
   const { client_secret: secret } = readObject(await call("POST", `${path}/secret`, token));
-  const works = async (with_: unknown) =>
-    (await gatepost.token({ ...app, secret: String(with_) }, { grant_type: "client_credentials" }))
+  const works = async (value: unknown) =>
+    (await gatepost.token({ ...app, secret: String(value) }, { grant_type: "client_credentials" }))
       .status;
   assert.deepEqual([await works(secret), await works(app.secret)], [200, 200]);
   const until = async () => readObject(await call("GET", path, token))["old_secret_until"];
@@ -68,7 +68,7 @@ test("an owner rotates the secret: the old one is good for a day, or not at all"
   assert.equal(await until(), undefined);
 });
 
-test("the addresses of a trusted app are an operator's to change", async () => {
+test("only an operator may change url and redirect_uris of a trusted app", async () => {
   const { app, token, path } = await own({ trusted: true });
   assertProblem(await call("PATCH", path, token, { url: "https://evil.example" }), 403);
   assertProblem(await call("PATCH", path, token, { redirect_uris: null }), 403);
@@ -76,7 +76,7 @@ test("the addresses of a trusted app are an operator's to change", async () => {
   await gatepost.change(app, { url: "https://new.example" });
 });
 
-test("a token of an app, even of one's own, changes no app", async () => {
+test("a token that was issued to an app, even an own one, may not see or change apps", async () => {
   const { app, user, path } = await own();
   const { access_token: through } = await gatepost.codeTokens(app, user);
   assertProblem(await call("GET", "/consumer/app", through), 403);
@@ -84,7 +84,7 @@ test("a token of an app, even of one's own, changes no app", async () => {
   assertProblem(await call("POST", `${path}/secret`, through), 403);
 });
 
-test("ownership ends with the user, or as an operator says; an owner must exist", async () => {
+test("an app has no owner once an operator removes it or the user is deleted", async () => {
   const { app, user, token, path } = await own();
   await gatepost.change(app, { owner: null });
   assertProblem(await call("GET", path, token), 404);

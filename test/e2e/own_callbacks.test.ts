@@ -36,7 +36,7 @@ function post(event: string, headers: Readonly<Record<string, string>> = {}) {
   });
 }
 
-test("an endpoint that is subscribed to what it dispatches does not call itself", async () => {
+test("an endpoint that is subscribed to the event that it dispatches makes no loop", async () => {
   const event = newName("loop");
   const other = stage.gatepost.url.replace("127.0.0.1", "localhost");
   const token = await subscribeTo(event, `${other}/again/${event}`);
@@ -54,13 +54,13 @@ test("an endpoint that is subscribed to what it dispatches does not call itself"
   assert.equal(Object(readObject(events)["items"]).length, 1);
 });
 
-test("a callback of another service is a request like every other", async () => {
+test("a callback of another Gatepost is accepted", async () => {
   const agent = { "user-agent": "Gatepost/0.1.0@abcdef0" };
   const foreign = { ...agent, "webhook-id": "d0123456789abcdef" };
   assert.equal((await post(newName("event"), foreign)).status, 204);
 });
 
-test("only Gatepost's own delivery id is refused: others may pass their callbacks on", async () => {
+test("an own delivery id is refused only with the User-Agent of Gatepost", async () => {
   const event = newName("event");
   const token = await stage.newConsumer();
   const subscription = await stage.subscribe(token, event);

@@ -22,7 +22,7 @@ import type { ClientResponse } from "../helpers/http_client.ts";
 import { createDataFolder } from "../helpers/process.ts";
 import { until } from "../helpers/until.ts";
 
-// Behind one address; without it each would be an issuer of its own.
+// Both have one base URL; otherwise each would be an issuer of its own.
 const env = { GATEPOST_BASE_URL: "http://gatepost.test" };
 const PATH = "/consumer/token";
 const NEW_PASSWORD = "a password that is new";
@@ -85,7 +85,7 @@ async function open(scopes = SCOPES): Promise<{ user: TestUser; login: string }>
 }
 
 describe("a personal token", () => {
-  test("opens what an access token opens, within its scopes, in every process", async () => {
+  test("is accepted like an access token, within its scopes, in every process", async () => {
     const { user, login } = await open();
     const { id, token } = await makeToken(login, { scopes: ["consumer", "backend"] });
     assert.match(token, /^gpat_[\w-]{80,}$/);
@@ -109,7 +109,7 @@ describe("a personal token", () => {
     assert.deepEqual([item?.["kind"], item?.["name"]], ["personal", "script"]);
   });
 
-  test("is answered by introspection, and another app may not revoke it", async () => {
+  test("is described by introspection, and an app may not revoke it", async () => {
     const { user, login } = await open();
     const { id, token } = await makeToken(login);
     const app = await first.createApp({ resource_server: true });
@@ -137,7 +137,7 @@ describe("a personal token", () => {
     assert.deepEqual(await introspect(), { active: false });
   });
 
-  test("ends by itself at /authorization/revoke, with what it subscribed to", async () => {
+  test("can revoke itself, which disables its subscriptions", async () => {
     const { login } = await open();
     const { id, token } = await makeToken(login);
     assert.equal(await second.isAlive(token), true);
@@ -151,7 +151,7 @@ describe("a personal token", () => {
     assert.equal(await statusOf(login, subscription), "disabled");
   });
 
-  test("outlives the login that made it", async () => {
+  test("stays valid when the login that made it is revoked", async () => {
     const { login } = await open();
     const { token } = await makeToken(login);
     await first.api.send("POST", "/authorization/revoke", { headers: bearer(login) });
@@ -159,7 +159,7 @@ describe("a personal token", () => {
     assert.equal(await first.isAlive(token), true);
   });
 
-  test("is not made by a login that has just ended in another process", async () => {
+  test("is not issued to a login that has just ended in another process", async () => {
     const { user, login } = await open();
     const other = await first.login(user);
     for (const token of [login, other]) assert.equal(await second.isAlive(token), true);
@@ -183,7 +183,7 @@ describe("a personal token", () => {
     assert.equal((await list(login)).length, 1);
   });
 
-  test("makes, lists and ends no tokens and no password; nor does an app's", async () => {
+  test("may not manage tokens or the account, and neither may an app's token", async () => {
     const { user, login } = await open();
     const { id, token } = await makeToken(login);
     const app = await first.createApp({ grants: ["password", "client_credentials"] });
@@ -210,17 +210,17 @@ describe("a personal token", () => {
 
   const ENDS: [what: string, how: (user: TestUser, id: string) => Promise<unknown>][] = [
     ["its user is disabled", (user) => first.change(user, { status: "disabled" })],
-    ["its user is enabled again", async (user) => {
+    ["its user is disabled and enabled again", async (user) => {
       await first.change(user, { status: "disabled" });
       await first.change(user, { status: "active" });
     }],
     ["its user loses one of its scopes", (user) => first.change(user, { scopes: ["consumer"] })],
     ["its user gets a new password", (user) => first.change(user, { password: NEW_PASSWORD })],
-    ["its user is removed", (user) => admin("DELETE", `/backend/user/${user.id}`)],
+    ["its user is deleted", (user) => admin("DELETE", `/backend/user/${user.id}`)],
     ["an administrator revokes it", (_, id) => admin("DELETE", `/backend/grant/${id}`)],
-    ["all of a user are revoked", ({ id: user }) => revoke({ user })],
-    ["the personal ones of a user are", ({ id: user }) => revoke({ user, app: "personal" })],
-    ["those of everybody are", () => revoke({ app: "personal" })],
+    ["all of its user's grants are revoked", ({ id: user }) => revoke({ user })],
+    ["all of its user's personal tokens are", ({ id: user }) => revoke({ user, app: "personal" })],
+    ["all personal tokens are revoked", () => revoke({ app: "personal" })],
   ];
   async function admin(method: string, path: string, body?: object) {
     const headers = { ...bearer(first.adminToken), "content-type": "application/json" };
@@ -242,11 +242,11 @@ describe("a personal token", () => {
       assert.equal(await first.isAlive(token), false);
       await second.assertDies(token, endedMs);
       const isAlone = what.startsWith("an administrator");
-      assert.equal(await second.isAlive(unused), isAlone, "one that no process knew");
+      assert.equal(await second.isAlive(unused), isAlone, "a token that no process has seen");
     });
   }
 
-  test("is one of a hundred at most", async () => {
+  test("is one of at most 100 of its user", async () => {
     const { login } = await open();
     const many = await Promise.all(Array.from({ length: 104 }, () => make(login)));
     assert.equal(many.filter(({ status }) => status === 201).length, 100);
@@ -257,7 +257,7 @@ describe("a personal token", () => {
     assert.equal((await make(login)).status, 201);
   });
 
-  test("is not made of nonsense", async () => {
+  test("is refused with an invalid name, scope or expiry", async () => {
     const { login } = await open(["consumer"]);
     const table: [more: object, pointer: string][] = [
       [{ name: "" }, "/name"],
@@ -301,7 +301,7 @@ describe("a personal token", () => {
     assertOAuthError(await first.refresh(app, token.slice(5)), 400, "invalid_grant");
   });
 
-  test("may subscribe; it sees no other subscriptions, and its own end with it", async () => {
+  test("may subscribe, sees no other subscriptions, and its own end with it", async () => {
     const { login } = await open();
     const { id, token } = await makeToken(login);
     const [ofLogin, ofToken] = [await subscribe(login), await subscribe(token)];
@@ -313,8 +313,8 @@ describe("a personal token", () => {
   });
 });
 
-describe("the list of what can act for a user", () => {
-  test("has logins, personal tokens and apps, newest first, in parts", async () => {
+describe("the list of a user's tokens", () => {
+  test("has logins, personal tokens and apps, newest first, up to a limit", async () => {
     const { user, login } = await open();
     const app = await first.createApp({ name: "The Shop", scopes: ["consumer"] });
     await first.codeTokens(app, user);
@@ -333,7 +333,7 @@ describe("the list of what can act for a user", () => {
     for (const item of rest) assert.ok(String(item["created_at"]) < String(item["expires_at"]));
   });
 
-  test("has no other user's, and ends none", async () => {
+  test("has no tokens of other users, and none of those can be ended", async () => {
     const [{ login }, other] = [await open(), await open()];
     const { id, token } = await makeToken(login);
     assert.equal((await list(other.login)).length, 1);
@@ -344,20 +344,20 @@ describe("the list of what can act for a user", () => {
     assert.equal(await first.isAlive(token), true);
   });
 
-  test("leaves out what has ended", async () => {
+  test("leaves out logins and apps that have ended", async () => {
     const { user, login } = await open();
     const app = await first.createApp();
     const tokens = await first.codeTokens(app, user);
     const other = await first.login(user);
     assert.equal((await list(login)).length, 3);
     await first.api.send("POST", "/authorization/revoke", { headers: bearer(other) });
-    assert.equal((await list(login)).length, 2, "a login that ended alone");
+    assert.equal((await list(login)).length, 2, "a login that was revoked");
     await first.api.send("DELETE", `/consumer/grant/${app.id}`, { headers: bearer(login) });
     assert.equal((await list(login)).length, 1, "an app that was withdrawn");
     assert.equal(await first.isAlive(tokens.access_token), false);
   });
 
-  test("has what ends at once when it is ended: a login, an app, and the current one", async () => {
+  test("has a login, an app and the current login, and each can be ended at once", async () => {
     const { user, login } = await open();
     const app = await first.createApp();
     const { access_token: ofApp } = await first.codeTokens(app, user);
@@ -375,7 +375,7 @@ describe("the list of what can act for a user", () => {
 });
 
 describe("signing out everywhere", () => {
-  test("ends all but the current token, in every process, and sessions", async () => {
+  test("ends all tokens but the current one, in every process, and all sessions", async () => {
     const { user, login } = await open();
     const app = await first.createApp({ trusted: true });
     const browser = await first.openLoggedIn(app, user);
@@ -411,7 +411,7 @@ describe("an account", () => {
     assert.ok(Math.abs(Date.parse(String(createdAt)) - Date.now()) < 60_000);
   });
 
-  test("gets a new password: all that could act for it ends, in every process", async () => {
+  test("loses all tokens and sessions in every process with a new password", async () => {
     const { user, login } = await open();
     const app = await first.createApp({ trusted: true });
     const browser = await first.openLoggedIn(app, user);
@@ -427,11 +427,11 @@ describe("an account", () => {
     assert.equal((await first.authorize(browser, app)).status, 200, "the login page");
     assert.equal((await first.tryLogin(user)).status, 401);
     const again = await first.login({ ...user, password: NEW_PASSWORD });
-    assert.equal(await statusOf(again, own), "active", "what it made by own login stays");
+    assert.equal(await statusOf(again, own), "active", "what it made by its own login stays");
     assert.equal((await list(again)).length, 1);
   });
 
-  test("keeps its password where the current one is wrong or the new one is none", async () => {
+  test("keeps its password if the current one is wrong or the new one is invalid", async () => {
     const { user, login } = await open();
     for (const current of ["wrong", "", "x".repeat(5_000)]) {
       const response = await changePassword(login, current);
@@ -452,7 +452,7 @@ describe("an account", () => {
     assert.equal((await first.tryLogin(user)).status, 200);
   });
 
-  test("that has a one-time password replaces it after the login that it opened", async () => {
+  test("can replace a one-time password after the one login that it allows", async () => {
     const user = await first.createUser();
     const database = openDatabaseAt(join(first.server.folder, "gatepost.db"));
     await database.write([
@@ -466,7 +466,7 @@ describe("an account", () => {
     for (let times = 0; times < 2; times++) assert.ok(await first.login(changed));
   });
 
-  test("has one throttle for changes and for logins", async () => {
+  test("has one throttle for password changes and logins", async () => {
     const { user, login } = await open();
     const address = newAddress();
     for (let tries = 0; tries < 10; tries++) {
@@ -479,7 +479,7 @@ describe("an account", () => {
     assert.equal((await first.tryLogin(user)).status, 200);
   });
 
-  test("of two changes at once takes one", async () => {
+  test("accepts one of two password changes that are sent at the same time", async () => {
     const { user, login } = await open();
     const responses = await Promise.all(["new password 1", "new password 2"].map((each) =>
       changePassword(login, user.password, { new: each })));
@@ -488,7 +488,7 @@ describe("an account", () => {
   });
 });
 
-test("the audit has what was made, ended and changed; no file or log has a token", async () => {
+test("the audit has each change of tokens and password; no file or log has a secret", async () => {
   const { user, login } = await open();
   const { id, token } = await makeToken(login);
   assert.equal(await first.isAlive(token), true);
@@ -514,7 +514,7 @@ test("the audit has what was made, ended and changed; no file or log has a token
   }
 });
 
-test("the backend lists personal tokens as such", async () => {
+test("the backend lists a personal token with its type and name", async () => {
   const { user, login } = await open();
   const { id } = await makeToken(login, { name: "nightly" });
   const query = `?user=${user.id}&app=personal`;
@@ -527,7 +527,7 @@ test("the backend lists personal tokens as such", async () => {
   });
 });
 
-test("a restart keeps personal tokens, and when tokens were used", async () => {
+test("a restart keeps personal tokens, and the time of the last use of tokens", async () => {
   const data = await createDataFolder();
   let gatepost = await startGatepost({ env, folder: data });
   const user = await gatepost.createUser();

@@ -9,7 +9,7 @@ const LATER = "2130-01-31T12:00:00.000Z";
 let stage: EventStage;
 let consumer: string;
 before(async () => {
-  stage = await startEventStage({ GATEPOST_DISTRIBUTE_INTERVAL: "10s" }); // it wakes by itself
+  stage = await startEventStage({ GATEPOST_DISTRIBUTE_INTERVAL: "10s" }); // a pause wakes it
   consumer = await stage.newConsumer();
 });
 after(() => stage.stop());
@@ -19,7 +19,7 @@ for (const [form, token] of FORMS) {
   const patch = (id: string, body: unknown) =>
     stage.call("PATCH", `/${form}/subscription/${id}`, token(), body);
 
-  test(`${form}: paused until a time it waits, and goes on by itself then`, async () => {
+  test(`${form}: a subscription paused until a time becomes active at that time`, async () => {
     const subscription = await stage.subscribe(consumer, newName("e"));
     const until = new Date(Date.now() + 1_000).toISOString();
     const response = await patch(subscription.id, { paused_until: until });
@@ -34,7 +34,7 @@ for (const [form, token] of FORMS) {
     assert.equal(readObject(own)["paused_until"], undefined);
   });
 
-  test(`${form}: active, paused without an end, or disabled, it has no end any more`, async () => {
+  test(`${form}: a subscription set to paused or active loses its paused_until`, async () => {
     const { id } = await stage.subscribe(consumer, newName("e"));
     await patch(id, { paused_until: LATER });
     assert.equal(readObject(await patch(id, { status: "paused" }))["paused_until"], undefined);
@@ -46,7 +46,7 @@ for (const [form, token] of FORMS) {
     assert.deepEqual([active["status"], active["paused_until"]], ["active", undefined]);
   });
 
-  test(`${form}: what waits is next attempted at its end, and never without one`, async () => {
+  test(`${form}: the next attempt in a pause is at its end, and none without one`, async () => {
     const subscription = await stage.subscribe(consumer, newName("e"));
     await patch(subscription.id, { status: "paused" });
     await stage.dispatch(subscription.event, 1);
@@ -57,7 +57,7 @@ for (const [form, token] of FORMS) {
     assert.equal(await next(), LATER);
   });
 
-  test(`${form}: an end is for what is paused, and a time`, async () => {
+  test(`${form}: paused_until must be a time, and not for an active subscription`, async () => {
     const { id } = await stage.subscribe(consumer, newName("e"));
     for (const wrong of [{ status: "active", paused_until: LATER }, { paused_until: "soon" },
       { paused_until: null }]) {

@@ -25,7 +25,7 @@ after(() => stage.stop());
 
 async function listProblems() {
   const items = readItems(await stage.call("GET", "/backend/problem", stage.admin));
-  return items.filter(({ kind }) => kind !== "disk"); // of this machine
+  return items.filter(({ kind }) => kind !== "disk"); // depends on this machine
 }
 
 const FUTURE = { until: new Date(Date.now() + 3_600_000).toISOString() };
@@ -35,7 +35,7 @@ async function findAudited(action: string) {
   return readItems(await stage.call("GET", path, stage.admin)).map(({ target }) => target);
 }
 
-test("a setting that is risky, a cronjob and a subscription that fail are problems", async () => {
+test("a risky setting, a failing cronjob and a failing subscription are problems", async () => {
   const before = await listProblems();
   const risk = before.find(({ id }) => id === "setting-GATEPOST_SECRET_KEY");
   assert.match(String(risk?.["detail"]), /not encrypted/);
@@ -57,7 +57,7 @@ test("a setting that is risky, a cronjob and a subscription that fail are proble
   assert.equal(readObject(linked)["failing_since"], failing["since"]);
 });
 
-test("sign-ins that are refused unchecked are a problem", async () => {
+test("sign-ins that the throttle refuses are a problem", async () => {
   const attempt = { username: "admin", password: "wrong" };
   const headers = { "x-forwarded-for": "192.0.2.77" };
   const tryOnce = () => stage.gatepost.api.postJson("/consumer/login", attempt, headers);
@@ -66,7 +66,7 @@ test("sign-ins that are refused unchecked are a problem", async () => {
   assert.equal((await listProblems())[0]?.["kind"], "sign_in");
 });
 
-test("a muted problem comes last until it is muted no more, and both are recorded", async () => {
+test("a muted problem is the last one until it is unmuted, and the audit has both", async () => {
   const [first] = await listProblems();
   const path = `/backend/problem/${String(first?.["id"])}/mute`;
   await expectStatus(204, stage.call("PUT", path, stage.admin, FUTURE));
@@ -79,7 +79,7 @@ test("a muted problem comes last until it is muted no more, and both are recorde
   assert.deepEqual(await findAudited("problem.unmute"), [first?.["id"]]);
 });
 
-test("what is no problem cannot be muted, nor one until a time that is past", async () => {
+test("an unknown problem cannot be muted, nor a problem until a time in the past", async () => {
   const mute = (id: string, body: object) =>
     stage.call("PUT", `/backend/problem/${id}/mute`, stage.admin, body);
   assertProblem(await mute("nothing", FUTURE), 404);
@@ -89,7 +89,7 @@ test("what is no problem cannot be muted, nor one until a time that is past", as
   assert.deepEqual(assertProblem(await mute(String(first?.["id"]), {}), 400), ["/until"]);
 });
 
-test("the configuration is shown as it is in force, and no secret", async () => {
+test("the configuration is shown as it is in effect, without secrets", async () => {
   const response = await stage.call("GET", "/backend/config?limit=200", stage.admin);
   const values = new Map(readItems(response).map(({ name, value }) => [name, value]));
   assert.equal(values.get("GATEPOST_RESEND_DELAYS"), "20ms");
@@ -99,7 +99,7 @@ test("the configuration is shown as it is in force, and no secret", async () => 
   assert.doesNotMatch(response.text, new RegExp(`${METRICS_TOKEN}|correct horse`));
 });
 
-test("a backup is a whole database, private, beside the one that is in use", async () => {
+test("a backup is a complete and private file beside the database", async () => {
   const response = await stage.call("POST", "/backend/backup", stage.admin);
   if (isOnRqlite) return void assertProblem(response, 409);
   assert.equal(response.status, 201, response.text);

@@ -37,7 +37,7 @@ describe("an app that demands PKCE (require_pkce)", () => {
     assertErrorRedirect(gatepost, response, app, { error: "invalid_request", state: "s" });
   });
 
-  test("gets tokens with PKCE, and without where the demand has been lifted", async () => {
+  test("gets tokens with PKCE, and without it once require_pkce is false", async () => {
     assert.ok((await gatepost.codeTokens(app, user)).access_token);
     await gatepost.change(app, { require_pkce: false });
     const fields = { grant_type: "authorization_code", code: await gatepost.code(app, user) };
@@ -49,7 +49,7 @@ describe("GATEPOST_PROFILE=2.1", () => {
   let first: Gatepost;
   let gatepost: Gatepost;
   let user: TestUser;
-  /** Made before the profile was chosen. */
+  /** Created before the profile was set. */
   let unlisted: TestApp;
   let app: TestApp;
   before(async () => {
@@ -76,26 +76,26 @@ describe("GATEPOST_PROFILE=2.1", () => {
     return errors.map(({ pointer }) => pointer);
   };
 
-  test("demands PKCE of a confidential app, and takes it", async () => {
+  test("demands PKCE of a confidential app", async () => {
     const response = await gatepost.authorize(gatepost.openBrowser(), app);
     assertErrorRedirect(gatepost, response, app, { error: "invalid_request" });
     assert.ok((await gatepost.codeTokens(app, user)).refresh_token);
   });
 
-  test("refuses the sign-in of an app without redirect_uris, on a page that says so", async () => {
+  test("refuses the sign-in of an app without redirect_uris, on a page that says why", async () => {
     const { challenge } = newPkce();
     const response = await gatepost.authorize(gatepost.openBrowser(), unlisted, challenge);
     assertErrorPage(response);
     assert.match(response.text, /lists no redirect_uris/);
   });
 
-  test("refuses the password grant as unsupported, though the app may use it", async () => {
+  test("refuses the password grant as unsupported, even if the app may use it", async () => {
     const { username, password } = user;
     const fields = { grant_type: "password", username, password };
     assertOAuthError(await gatepost.token(app, fields), 400, "unsupported_grant_type");
   });
 
-  test("has metadata that say what holds", async () => {
+  test("has no password grant in its metadata", async () => {
     const metadata = readObject(await gatepost.api.get(METADATA));
     const grants = ["authorization_code", "refresh_token", "client_credentials", DEVICE_GRANT];
     assert.deepEqual(metadata["grant_types_supported"], grants);
@@ -103,7 +103,7 @@ describe("GATEPOST_PROFILE=2.1", () => {
     assert.equal(metadata["require_pushed_authorization_requests"], undefined);
   });
 
-  test("has no password grant in its OpenAPI document, which has it else", async () => {
+  test("has no password grant in its OpenAPI document, unlike other profiles", async () => {
     for (const [at, isThere] of [[gatepost, false], [first, true]] as const) {
       const document = readObject(await at.api.get("/openapi.json"));
       const path = "#/components/schemas/TokenRequest/properties/grant_type/enum";
@@ -115,7 +115,7 @@ describe("GATEPOST_PROFILE=2.1", () => {
     }
   });
 
-  test("takes no new app for the code grant without redirect_uris", async () => {
+  test("refuses a new app for the code grant without redirect_uris", async () => {
     for (const fields of [{}, { redirect_uris: null }]) {
       const response = await add(fields);
       assert.equal(response.status, 400);
@@ -126,7 +126,7 @@ describe("GATEPOST_PROFILE=2.1", () => {
     assert.equal((await add(machine)).status, 201);
   });
 
-  test("takes no change that leaves an active app without them", async () => {
+  test("refuses a change that leaves an active app without redirect_uris", async () => {
     for (const fields of [{ name: "Renamed" }, { redirect_uris: null }]) {
       const response = await patch(unlisted, fields);
       assert.deepEqual([response.status, pointersOf(response.text)], [400, ["/redirect_uris"]]);
@@ -137,7 +137,7 @@ describe("GATEPOST_PROFILE=2.1", () => {
     assert.ok((await gatepost.codeTokens(unlisted, user)).access_token);
   });
 
-  test("leaves client credentials as they are", async () => {
+  test("issues tokens for client credentials", async () => {
     const machine = readObject(await add({ grants: ["client_credentials"] }));
     const of = { id: String(machine["client_id"]), secret: String(machine["client_secret"]) };
     const fields = { grant_type: "client_credentials" };
@@ -145,7 +145,7 @@ describe("GATEPOST_PROFILE=2.1", () => {
   });
 });
 
-test("gatepost check and the start name the apps that the profile shuts out", async (t) => {
+test("gatepost check and the start warn of apps that the profile refuses to sign in", async (t) => {
   const first = await startGatepost();
   const { id } = await first.createApp();
   await first.createApp(LISTED);

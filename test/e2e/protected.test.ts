@@ -33,7 +33,7 @@ after(() => gatepost.stop());
 const whoami = (headers: Readonly<Record<string, string>>): Promise<ClientResponse> =>
   gatepost.api.get("/authorization/whoami", headers);
 
-/** Where a challenge says that the metadata of a path is (RFC 9728 §3.1). */
+/** The part of a challenge that has the URL of a path's metadata (RFC 9728 §3.1). */
 const metadataOf = (path: string) =>
   `resource_metadata="${gatepost.issuer}/.well-known/oauth-protected-resource${path}"`;
 
@@ -78,7 +78,7 @@ describe("a protected request without a token (RFC 6750 §3, RFC 9728 §5.1)", (
     ["under no scheme", () => whoami({ authorization: token })],
   ];
   for (const [what, send] of elsewhere) {
-    test(`is what one with a token ${what} is`, async () => {
+    test(`gets the same response if it has a token ${what}`, async () => {
       const response = await send();
       assert.equal(response.status, 401);
       assert.doesNotMatch(response.headers.get("www-authenticate") ?? "error", /error/);
@@ -86,19 +86,19 @@ describe("a protected request without a token (RFC 6750 §3, RFC 9728 §5.1)", (
   }
 });
 
-describe("a protected request with a good token", () => {
+describe("a protected request with a valid token", () => {
   for (const scheme of ["Bearer ", "bearer ", "BEARER ", "Bearer  "]) {
-    test(`is answered under scheme "${scheme}" (RFC 9110 §11.1)`, async () => {
+    test(`is accepted with the scheme "${scheme}" (RFC 9110 §11.1)`, async () => {
       assert.equal((await whoami({ authorization: scheme + token })).status, 200);
     });
   }
 
-  test("is whose it is, whatever else the request says", async () => {
+  test("is of the token's user, whatever the other headers say", async () => {
     const headers = { ...bearer(token), "x-user": "admin", cookie: `gatepost=${token}` };
     assert.equal(readObject(await whoami(headers))["sub"], user.id);
   });
 
-  test("returns 403 and the missing scope where it lacks one (RFC 6750 §3.1)", async () => {
+  test("returns 403 with the scope that the token lacks (RFC 6750 §3.1)", async () => {
     const missing: [method: string, path: string, scope: string][] = [
       ["GET", "/backend/user", "backend"],
       ["POST", "/backend/app", "backend"],
@@ -115,21 +115,21 @@ describe("a protected request with a good token", () => {
     }
   });
 
-  test("returns 403 for a token whose scopes only resemble the one that is needed", async () => {
+  test("returns 403 if the token's scopes are only similar to the needed one", async () => {
     const scopes = ["consumer2", "Consumer", "consume", "consumer.read"];
     const other = await gatepost.login(await gatepost.createUser({ scopes }));
     const response = await gatepost.api.get("/consumer/subscription", bearer(other));
     assert.equal(response.status, 403);
   });
 
-  test("is a token of any valid scope where the endpoint asks for none", async () => {
+  test("is accepted with any scope if the endpoint needs none", async () => {
     const other = await gatepost.login(await gatepost.createUser({ scopes: ["stock"] }));
     assert.equal((await gatepost.api.get("/orders", bearer(other))).status, 200);
   });
 });
 
 describe("whoami returns", () => {
-  test("a login token with the user, the app login, the scopes and the end", async () => {
+  test("the user, the app login, the scopes and the expiry of a login token", async () => {
     const { claims } = decodeJwt(token);
     assert.deepEqual(readObject(await whoami(bearer(token))), {
       sub: user.id,
@@ -141,13 +141,13 @@ describe("whoami returns", () => {
     });
   });
 
-  test("for no cache to keep", async () => {
+  test("a response that no cache may keep", async () => {
     const response = await whoami(bearer(token));
     assert.equal(response.headers.get("cache-control"), "no-store");
   });
 });
 
-describe("an access token that is not good returns 401 invalid_token (RFC 6750 §3.1)", () => {
+describe("an invalid access token (RFC 6750 §3.1)", () => {
   /** The service's published key. */
   async function readJwk(): Promise<PublishedKey> {
     const response = await gatepost.api.get("/.well-known/jwks.json");
@@ -155,21 +155,21 @@ describe("an access token that is not good returns 401 invalid_token (RFC 6750 �
     return jwk;
   }
 
-  test("each of the forged ones", async () => {
+  test("gets 401 if it is forged", async () => {
     const forged = forgedTokens({ token, jwk: await readJwk() });
     assert.ok(forged.length > 100);
     for (const [what, forgery] of forged) assertInvalidToken(await whoami(bearer(forgery)), what);
     assert.equal(await gatepost.isAlive(token), true);
   });
 
-  test("each of those that the service's own key signed for something else", async () => {
+  test("gets 401 if the service's own key signed it for something else", async () => {
     const [row] = await queryDatabase(gatepost.server.folder, "SELECT private FROM keys");
     const key = createPrivateKey(String(row?.["private"]).replace(/^plain:/, ""));
     const misused = misusedTokens(token, key);
     for (const [what, misuse] of misused) assertInvalidToken(await whoami(bearer(misuse)), what);
   });
 
-  test("with any one bit of it flipped", async () => {
+  test("gets 401 if one bit is flipped", async () => {
     const flipped: string[] = [];
     const dots = [...token.matchAll(/\./g)].map(({ index }) => index);
     const near = (index: number) =>
@@ -178,7 +178,7 @@ describe("an access token that is not good returns 401 invalid_token (RFC 6750 �
       if (!near(index)) continue;
       for (let bit = 0; bit < 8; bit++) {
         const character = String.fromCharCode(token.charCodeAt(index) ^ (1 << bit));
-        // RFC 9110 §5.5: nothing else can be in a header.
+        // A header can hold nothing else (RFC 9110 §5.5).
         if (!/[\x21-\x7e\x80-\xff]/.test(character)) continue;
         flipped.push(token.slice(0, index) + character + token.slice(index + 1));
       }
@@ -187,27 +187,27 @@ describe("an access token that is not good returns 401 invalid_token (RFC 6750 �
     for (const each of flipped) assertInvalidToken(await whoami(bearer(each)), each);
   });
 
-  test("cut short anywhere", async () => {
+  test("gets 401 if it is cut off anywhere", async () => {
     for (let length = 1; length < token.length; length += 7) {
       assertInvalidToken(await whoami(bearer(token.slice(0, length))), String(length));
     }
     assertInvalidToken(await whoami(bearer(token.slice(0, -1))));
   });
 
-  test("one that is larger than any header may be is refused as well", async () => {
+  test("gets 431 if it is larger than a header may be", async () => {
     const head = `Authorization: Bearer ${"A".repeat(20_000)}\r\n`;
     const { status } = await sendRaw(gatepost.url, "GET", "/authorization/whoami", { head });
     assert.equal(status, 431);
   });
 
-  test("a refresh token, and a code", async () => {
+  test("gets 401 if it is a refresh token or a code", async () => {
     const app = await gatepost.createApp({ trusted: true });
     const { refresh_token } = await gatepost.codeTokens(app, user);
     assertInvalidToken(await whoami(bearer(refresh_token)));
     assertInvalidToken(await whoami(bearer(await gatepost.code(app, user))));
   });
 
-  test("another Gatepost's", async () => {
+  test("gets 401 if another Gatepost issued it", async () => {
     const other = await startGatepost();
     try {
       assertInvalidToken(await whoami(bearer(other.adminToken)));
@@ -217,7 +217,7 @@ describe("an access token that is not good returns 401 invalid_token (RFC 6750 �
     }
   });
 
-  test("one of the same keys from before the service had another base URL", async () => {
+  test("gets 401 if the service issued it with another base URL", async () => {
     const moved = await startGatepost({
       folder: gatepost.server.folder,
       env: { GATEPOST_BASE_URL: "https://moved.example" },
@@ -230,7 +230,7 @@ describe("an access token that is not good returns 401 invalid_token (RFC 6750 �
     }
   });
 
-  test("once it has expired, after GATEPOST_ACCESS_TOKEN_TTL", async () => {
+  test("gets 401 once GATEPOST_ACCESS_TOKEN_TTL is over", async () => {
     const quick = await startGatepost({ env: { GATEPOST_ACCESS_TOKEN_TTL: "2s" } });
     try {
       const app = await quick.createApp();
@@ -245,15 +245,15 @@ describe("an access token that is not good returns 401 invalid_token (RFC 6750 �
   });
 });
 
-describe("an access token ends on the next request with", () => {
-  test("its user's being disabled", async () => {
+describe("an access token", () => {
+  test("ends at once if its user is disabled", async () => {
     const leaver = await gatepost.createUser();
     const mine = await gatepost.login(leaver);
     await gatepost.change(leaver, { status: "disabled" });
     assert.equal(await gatepost.isAlive(mine), false);
   });
 
-  test("a scope that its user loses", async () => {
+  test("ends at once if its user loses one of its scopes", async () => {
     const demoted = await gatepost.createUser({ scopes: ["consumer", "orders"] });
     const mine = await gatepost.login(demoted);
     await gatepost.change(demoted, { scopes: ["consumer"] });
@@ -261,7 +261,7 @@ describe("an access token ends on the next request with", () => {
     assert.equal(await gatepost.isAlive(await gatepost.login(demoted)), true);
   });
 
-  test("its revocation, also for a request whose body is still coming", async () => {
+  test("ends at once if it is revoked, even for a request whose body is arriving", async () => {
     const admin = await gatepost.createUser({ scopes: ["backend"] });
     const mine = await gatepost.login(admin);
     const requests: [method: string, path: string, body: string][] = [
@@ -283,7 +283,7 @@ describe("an access token ends on the next request with", () => {
     assert.deepEqual(readObject(events)["items"], []);
   });
 
-  test("nothing that happens to somebody else", async () => {
+  test("does not end if another user is disabled", async () => {
     const other = await gatepost.createUser();
     await gatepost.login(other);
     await gatepost.change(other, { status: "disabled" });

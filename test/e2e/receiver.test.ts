@@ -13,7 +13,7 @@ import { until } from "../helpers/until.ts";
 let stage: EventStage;
 let consumer: string;
 before(async () => {
-  // It listens on every address, and nothing of the loopback is allowed.
+  // It listens on every address, and no callback to the loopback is allowed.
   stage = await startEventStage({
     GATEPOST_HOST: "0.0.0.0",
     GATEPOST_BASE_URL: "http://gatepost.test/base",
@@ -26,12 +26,14 @@ after(() => stage.stop());
 
 type Fields = Readonly<Record<string, unknown>>;
 const PATH = "/backend/receiver";
+const made: string[] = [];
 const port = () => new URL(stage.gatepost.url).port;
 
 async function makeReceiver(): Promise<{ readonly id: string; readonly url: string }> {
-  const made = await expectStatus(201, stage.call("POST", PATH, stage.admin));
-  const { id, url, answer, expires_at } = readObject(made);
-  assert.equal(made.headers.get("location"), `/base${PATH}/${id}`);
+  const response = await expectStatus(201, stage.call("POST", PATH, stage.admin));
+  const { id, url, answer, expires_at } = readObject(response);
+  made.push(String(id));
+  assert.equal(response.headers.get("location"), `/base${PATH}/${id}`);
   assert.equal(answer, "200");
   const leftMs = Date.parse(String(expires_at)) - Date.now();
   assert.ok(leftMs > 3_590_000 && leftMs <= 3_600_000, String(leftMs));
@@ -45,7 +47,7 @@ async function readCallbacks(id: string, token = stage.admin): Promise<readonly 
   return callbacks;
 }
 
-const tell = (id: string, answer: string) =>
+const setAnswer = (id: string, answer: string) =>
   stage.call("PUT", `${PATH}/${id}`, stage.admin, { answer });
 const trySubscribe = (endpoint: string, event = newName("e")) =>
   stage.call("POST", "/consumer/subscription", consumer, { event, endpoint });
@@ -58,7 +60,7 @@ async function send(endpoint: string, data: unknown = { n: 1 }) {
   return { id: String(id), secret: String(secret), event, path: "", token: consumer };
 }
 
-test("a receiver has its callbacks with what is needed to verify them, for readers", async () => {
+test("a receiver shows its callbacks with all that is needed to verify them", async () => {
   const { id, url } = await makeReceiver();
   assert.equal(url, `http://127.0.0.1:${port()}/base/console/receiver/${id}`);
   const { secret, event } = await send(url, { ordered: "Käse" });
@@ -78,28 +80,28 @@ test("a receiver has its callbacks with what is needed to verify them, for reade
   assert.notEqual(findSignatureFault({ headers, body: changed }, secret, Date.now()), undefined);
 });
 
-test("it answers as it is told: 503 is sent again, none times out, 410 ends it all", async () => {
+test("a receiver responds as it is set: with 503, not at all, or with 410", async () => {
   const { id, url } = await makeReceiver();
-  assert.equal(readObject(await expectStatus(200, tell(id, "503")))["answer"], "503");
+  assert.equal(readObject(await expectStatus(200, setAnswer(id, "503")))["answer"], "503");
   const attempts = async () => (await readCallbacks(id))
     .map(({ answer, headers }) => [answer, Object(headers)["gatepost-attempt"]]);
   const subscription = await send(url);
   await stage.deliveries(subscription, "failed");
   assert.deepEqual(await attempts(), [["503", "2"], ["503", "1"]], "the newest first");
-  await tell(id, "none");
+  await setAnswer(id, "none");
   await stage.dispatch(subscription.event, {});
   const [late] = await stage.deliveries(subscription, "failed", "failed");
   assert.equal(late?.["last_error"], "timeout");
   assert.deepEqual((await attempts())[0], ["none", "2"]);
-  await tell(id, "410");
+  await setAnswer(id, "410");
   await stage.dispatch(subscription.event, {});
   const path = `/consumer/subscription/${subscription.id}`;
   await until(async () =>
     readObject(await stage.call("GET", path, consumer))["status"] === "disabled");
-  assert.deepEqual(assertProblem(await tell(id, "200 "), 400), ["/answer"]);
+  assert.deepEqual(assertProblem(await setAnswer(id, "200 "), 400), ["/answer"]);
 });
 
-test("no other address of the service, or like a receiver's, is subscribed", async () => {
+test("a subscription to another address of the service, or a similar one, is refused", async () => {
   const { id, url } = await makeReceiver();
   const at = `http://127.0.0.1:${port()}`;
   const below = `${at}/base/console/receiver`;
@@ -116,10 +118,11 @@ test("no other address of the service, or like a receiver's, is subscribed", asy
   for (const endpoint of attacks) {
     assert.deepEqual(assertProblem(await trySubscribe(endpoint), 400), ["/endpoint"], endpoint);
   }
-  assert.equal((await trySubscribe(url.replace("127.0.0.1", "127.1"))).status, 201, "the same");
+  // Another form of the receiver's own address.
+  assert.equal((await trySubscribe(url.replace("127.0.0.1", "127.1"))).status, 201);
 });
 
-test("a name that leads to a receiver is not called", async () => {
+test("a host name that resolves to a receiver gets no callback", async () => {
   const { id, url } = await makeReceiver();
   const subscription = await send(url.replace("127.0.0.1", "localhost"));
   const [delivery] = await stage.deliveries(subscription, "failed");
@@ -127,7 +130,7 @@ test("a name that leads to a receiver is not called", async () => {
   assert.deepEqual(await readCallbacks(id), []);
 });
 
-test("who has no scope for it sees and changes no receiver", async () => {
+test("a caller without the scope may not read or change receivers", async () => {
   const { id } = await makeReceiver();
   const reader = await stage.newConsumer(["backend:read"]);
   const calls = [["POST", PATH], ["GET", `${PATH}/${id}`], ["PUT", `${PATH}/${id}`],
@@ -139,7 +142,7 @@ test("who has no scope for it sees and changes no receiver", async () => {
   }
 });
 
-test("it takes a POST of 64 KiB, and nothing once it is removed; all is recorded", async () => {
+test("a receiver accepts 64 KiB until it is deleted, and the audit has its changes", async () => {
   const { id } = await makeReceiver();
   const path = `/console/receiver/${id}`;
   const post = (body: string) => stage.gatepost.api.send("POST", path, { body });
@@ -150,7 +153,7 @@ test("it takes a POST of 64 KiB, and nothing once it is removed; all is recorded
   const dots = await sendRaw(stage.gatepost.url, "POST", `/base/console/receiver/../${id}`);
   assert.equal(dots.status, 400);
   assert.equal((await readCallbacks(id)).length, 1);
-  await expectStatus(200, tell(id, "503"));
+  await expectStatus(200, setAnswer(id, "503"));
   await expectStatus(204, stage.call("DELETE", `${PATH}/${id}`, stage.admin));
   assertProblem(await post("1"), 404);
   for (const method of ["GET", "PUT", "DELETE"]) {
@@ -164,14 +167,10 @@ test("it takes a POST of 64 KiB, and nothing once it is removed; all is recorded
   assert.ok(!document.text.includes('"/console'));
 });
 
-test("there are 20 at most", async () => {
-  let answer = await stage.call("POST", PATH, stage.admin);
-  const made: string[] = [];
-  for (; answer.status === 201; answer = await stage.call("POST", PATH, stage.admin)) {
-    made.push(String(readObject(answer)["id"]));
-    assert.ok(made.length <= 20);
-  }
-  assertProblem(answer, 409);
+test("there are at most 20 receivers", async () => {
+  for (const id of made.splice(0)) await stage.call("DELETE", `${PATH}/${id}`, stage.admin);
+  for (let count = 0; count < 20; count++) await makeReceiver();
+  assertProblem(await stage.call("POST", PATH, stage.admin), 409);
   await stage.call("DELETE", `${PATH}/${made[0]}`, stage.admin);
   await expectStatus(201, stage.call("POST", PATH, stage.admin));
 });

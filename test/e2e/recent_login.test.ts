@@ -88,8 +88,8 @@ async function trusted(status = "active") {
   return path;
 }
 
-/** Whom the token of an issuer speaks for, whose tokens may have backend; it is shut out. */
-async function shutOutPrincipal() {
+/** The path of a disabled principal of an issuer whose tokens may have `backend`. */
+async function disabledPrincipal() {
   const own = await startForeignIssuer(gatepost.issuer);
   await registerIssuer(gatepost, own, { scopes: SCOPES });
   const { sub } = readObject(await send(own.token(), "GET", "/authorization/whoami"));
@@ -99,7 +99,7 @@ async function shutOutPrincipal() {
   return principal;
 }
 
-/** What is not done by a console whose user has not typed the password for long. */
+/** What a console may do only soon after its user typed the password. */
 const GRAVE: Readonly<Record<string, () => Promise<Act>>> = {
   "deleting a user": async () => ["DELETE", to("user", await user([])), undefined, 204],
   "deleting an app": async () => ["DELETE", to("app", await app()), undefined, 204],
@@ -110,7 +110,7 @@ const GRAVE: Readonly<Record<string, () => Promise<Act>>> = {
   "a new user with backend": async () => ["POST", "/backend/user", newUser(SCOPES), 201],
   "backend for a user": async () =>
     ["PATCH", to("user", await user(["consumer"])), { scopes: SCOPES }, 200],
-  "a password for who has backend": async () =>
+  "a password for a user with backend": async () =>
     ["PATCH", to("user", await user(SCOPES)), { password: "another one" }, 200],
   "a new app with backend": async () => ["POST", "/backend/app", newApp(SCOPES), 201],
   "backend for an app": async () =>
@@ -133,27 +133,27 @@ const GRAVE: Readonly<Record<string, () => Promise<Act>>> = {
     ["PATCH", to("app", await app({ grants: CODE })), { grants: [...CODE, "password"] }, 200],
   "another URL of an app with backend": async () =>
     ["PATCH", to("app", await app()), { url: "https://elsewhere.example" }, 200],
-  "any address below the URL of an app with backend": async () =>
+  "no redirect_uris for an app with backend": async () =>
     ["PATCH", to("app", await app(ADDRESSES)), { redirect_uris: null }, 200],
   "other keys of an issuer whose tokens may have backend": async () =>
     ["PATCH", await trusted(), { jwks_uri: `${issuer.receiver.url}/keys` }, 200],
   "another audience of such an issuer": async () =>
     ["PATCH", await trusted(), { audience: "https://other.example" }, 200],
-  "letting in again a user with backend": async () =>
+  "enabling a user with backend": async () =>
     ["PATCH", to("user", await disabled(await user(SCOPES))), { status: "active" }, 200],
-  "letting in again an app with backend": async () =>
+  "enabling an app with backend": async () =>
     ["PATCH", to("app", await disabled(await app())), { status: "active" }, 200],
-  "letting in again an issuer whose tokens may have backend": async () =>
+  "enabling an issuer whose tokens may have backend": async () =>
     ["PATCH", await trusted("disabled"), { status: "active" }, 200],
-  "letting in again whom an issuer with backend speaks for": async () =>
-    ["PATCH", await shutOutPrincipal(), { status: "active" }, 200],
-  "forgetting that such a one is shut out": async () =>
-    ["DELETE", await shutOutPrincipal(), undefined, 204],
+  "enabling a principal whose tokens may have backend": async () =>
+    ["PATCH", await disabledPrincipal(), { status: "active" }, 200],
+  "deleting such a principal, which is disabled": async () =>
+    ["DELETE", await disabledPrincipal(), undefined, 204],
   "a personal token with backend": async () =>
     ["POST", "/consumer/token", { name: "x", scopes: SCOPES, expires_in: 60 }, 201],
 };
 
-/** What is, as before. */
+/** What a console may do at any time. */
 const PLAIN: Readonly<Record<string, () => Promise<Act>>> = {
   "a new user without backend": async () => ["POST", "/backend/user", newUser(["consumer"]), 201],
   "a new app without backend": async () => ["POST", "/backend/app", newApp(["consumer"]), 201],
@@ -163,9 +163,9 @@ const PLAIN: Readonly<Record<string, () => Promise<Act>>> = {
     ["PATCH", to("app", await app({ scopes: [] })), { url: "https://elsewhere.example" }, 200],
   "the same scopes for a user with backend": async () =>
     ["PATCH", to("user", await user(SCOPES)), { scopes: SCOPES, rate: "5/1m" }, 200],
-  "less for a user with backend": async () =>
+  "fewer scopes for a user with backend": async () =>
     ["PATCH", to("user", await user(SCOPES)), { scopes: ["consumer"] }, 200],
-  "a password for who has not backend": async () =>
+  "a password for a user without backend": async () =>
     ["PATCH", to("user", await user(["consumer"])), { password: "another one" }, 200],
   "disabling a user": async () =>
     ["PATCH", to("user", await user(SCOPES)), { status: "disabled" }, 200],
@@ -181,7 +181,7 @@ const PLAIN: Readonly<Record<string, () => Promise<Act>>> = {
 
 describe("a console whose user typed the password more than 15 minutes ago", () => {
   for (const [what, prepare] of Object.entries(GRAVE)) {
-    test(`is refused ${what}, until it is typed again`, async () => {
+    test(`is refused ${what} until the password is typed again`, async () => {
       const [method, path, body, status] = await prepare();
       const { operator, browser, login, token } = await openOld();
       const last = async () => readItems(await send(login, "GET", "/backend/audit?limit=1"))[0];
@@ -200,7 +200,7 @@ describe("a console whose user typed the password more than 15 minutes ago", () 
       assert.equal(done.status, status, done.text);
     });
 
-    test(`other programs are not asked: ${what}`, async () => {
+    test(`does not limit other programs: ${what}`, async () => {
       const [method, path, body, status] = await prepare();
       const { login } = await openOld();
       const done = await send(login, method, path, body);
@@ -209,7 +209,7 @@ describe("a console whose user typed the password more than 15 minutes ago", () 
   }
 
   for (const [what, prepare] of Object.entries(PLAIN)) {
-    test(`does ${what}`, async () => {
+    test(`is allowed ${what}`, async () => {
       const [method, path, body, status] = await prepare();
       const { token } = await openOld();
       const done = await send(token, method, path, body);
@@ -217,7 +217,7 @@ describe("a console whose user typed the password more than 15 minutes ago", () 
     });
   }
 
-  test("a login in any browser of the user is enough, and nobody else's is", async () => {
+  test("needs a sign-in of its user, in any browser", async () => {
     const { operator, token } = await openOld();
     const { id } = await user([]);
     await signIn(gatepost, await user(SCOPES), "backend");
@@ -227,7 +227,7 @@ describe("a console whose user typed the password more than 15 minutes ago", () 
   });
 });
 
-test("what is grave is refused by a sign-in of before the clock was set back", async () => {
+test("a sign-in from before the clock was set back is not recent", async () => {
   const { tokens: { access_token } } = await tokensOf(gatepost, await user(SCOPES));
   const { id } = await user([]);
   await clock.set(-16 * MINUTE_MS);
@@ -236,7 +236,7 @@ test("what is grave is refused by a sign-in of before the clock was set back", a
   assert.equal((await send(access_token, "DELETE", to("user", { id }))).status, 204);
 });
 
-test("the account page makes no token for who has backend but soon after a sign-in", async () => {
+test("a user with backend makes tokens on the account page only soon after a sign-in", async () => {
   const page = "/account?do=make";
   const webhooks = `${gatepost.issuer}/account/webhooks`;
   for (const scopes of [SCOPES, ["consumer"]]) {
@@ -262,7 +262,7 @@ test("the account page makes no token for who has backend but soon after a sign-
   }
 });
 
-test("the account page knows what is grave whatever stands behind its name", async () => {
+test("the account page asks for a recent sign-in whatever follows an action's name", async () => {
   const who = await user(SCOPES);
   const webhooks = `${gatepost.issuer}/account/webhooks`;
   const { browser } = await signIn(gatepost, who, "consumer", webhooks);
@@ -277,7 +277,7 @@ test("the account page knows what is grave whatever stands behind its name", asy
   }
 });
 
-describe("an app or a device gets backend", () => {
+describe("scope backend is granted", () => {
   const grants = ["authorization_code", DEVICE_GRANT];
 
   /** A browser in which a user signed in so many minutes ago. */
@@ -288,7 +288,7 @@ describe("an app or a device gets backend", () => {
     return browser;
   }
 
-  test("from a user who has signed in a short while ago", async () => {
+  test("to an app only by a user who has signed in recently", async () => {
     const [who, asking] = [await user(SCOPES), await app({ grants })];
     const browser = await openBrowserOf(who, 16);
     assertConsentPage(await gatepost.authorize(browser, asking, { scope: "consumer" }));
@@ -305,7 +305,7 @@ describe("an app or a device gets backend", () => {
     assert.match(allowed.location ?? "", /\?code=/);
   });
 
-  test("by its code from such a user", async () => {
+  test("to a device only by a user who has signed in recently", async () => {
     const [who, asking] = [await user(SCOPES), await app({ grants })];
     const browser = await openBrowserOf(who, 16);
     const page = await browser.get(VERIFY);
@@ -323,7 +323,7 @@ describe("an app or a device gets backend", () => {
     assert.equal(await pollFor(gatepost, asking, device), "backend");
   });
 
-  test("by a decision of that time", async () => {
+  test("to a device only by a decision soon after the sign-in", async () => {
     const [who, asking] = [await user(SCOPES), await app({ grants })];
     const browser = await openBrowserOf(who, 14);
     const device = await newDevice(gatepost, asking, { scope: "backend" });
@@ -337,7 +337,7 @@ describe("an app or a device gets backend", () => {
   });
 });
 
-test("other windows go on when their user types the password again", async () => {
+test("other windows keep their tokens when the user types the password again", async () => {
   const operator = await user(SCOPES);
   const { browser, tokens } = await tokensOf(gatepost, operator);
   const visit = { browser, more: { max_age: "0" } };
@@ -348,7 +348,7 @@ test("other windows go on when their user types the password again", async () =>
   assert.equal(refreshed.status, 200, refreshed.text);
 });
 
-test("a console gets no tokens once its user's last session has ended by time", async () => {
+test("a console gets no tokens once its user's last session has expired", async () => {
   const operator = await user(SCOPES);
   const { browser } = await tokensOf(gatepost, operator);
   await clock.set(11 * HOUR_MS);
@@ -360,7 +360,7 @@ test("a console gets no tokens once its user's last session has ended by time", 
   assertOAuthError(late, 400, "invalid_grant");
 });
 
-test("a console goes on while another session of its user lives", async () => {
+test("a console gets tokens as long as another session of its user lasts", async () => {
   const operator = await user(SCOPES);
   const { browser } = await tokensOf(gatepost, operator);
   await clock.set(11 * HOUR_MS);
@@ -371,7 +371,7 @@ test("a console goes on while another session of its user lives", async () => {
   assert.equal(again.status, 200, again.text);
 });
 
-test("a window gives back its own grant, unrecorded, and what was made in it stays", async () => {
+test("a window revokes only its own grant, without an audit entry or subscriptions", async () => {
   const operator = await user(SCOPES);
   const { browser, tokens } = await tokensOf(gatepost, operator);
   const other = await tokensOf(gatepost, operator, { browser });

@@ -12,11 +12,11 @@ import type { ReceivedRequest } from "../helpers/receiver.ts";
 import { PATIENCE_MS, until } from "../helpers/until.ts";
 
 const DELAYS_MS = [150, 300, 450];
-/** By how much a delay may be shorter or longer, beside what a busy machine takes. */
+/** By how much a delay may be shorter or longer; a busy machine adds to it. */
 const JITTER = 0.2;
 const LATE_MS = 1_500;
 
-/** Waits until the subscription's one delivery is at its end, and returns how it ended. */
+/** Waits until the subscription's one delivery has ended, and returns its status. */
 async function outcome(stage: EventStage, { id, token }: StagedSubscription): Promise<unknown> {
   let status: unknown;
   await until(async () => {
@@ -49,7 +49,7 @@ describe("with three delays", () => {
   });
   after(() => stage.stop());
 
-  test("a delivery that always fails is POSTed exactly four times, then failed", async () => {
+  test("a delivery that always fails is sent exactly four times, and is failed then", async () => {
     const subscription = await stage.subscribe(token, newName("e"), 500);
     await stage.dispatch(subscription.event, { n: 1 });
     assert.equal(await outcome(stage, subscription), "failed");
@@ -64,11 +64,11 @@ describe("with three delays", () => {
       assert.ok(waitMs <= delayMs * (1 + JITTER) + LATE_MS, what);
     }
     await new Promise((resolve) => setTimeout(resolve, 2 * (DELAYS_MS[2] ?? 0)));
-    assert.equal(stage.receiver.count(subscription.path), 4, "and nothing comes after");
+    assert.equal(stage.receiver.count(subscription.path), 4, "no further request");
   });
 
   for (const failures of [1, 2, 3]) {
-    test(`a success after ${failures} failures ends it`, async () => {
+    test(`a success after ${failures} failures ends the delivery`, async () => {
       const statuses = [...Array<number>(failures).fill(500), 204];
       const subscription = await stage.subscribe(token, newName("e"), ...statuses);
       await stage.dispatch(subscription.event, 1);
@@ -82,7 +82,7 @@ describe("with three delays", () => {
     ["a date", () => new Date(Date.now() + 2_500).toUTCString()],
   ];
   for (const [what, header] of RETRY_AFTER) {
-    test(`Retry-After with ${what} stretches the delay`, async () => {
+    test(`Retry-After with ${what} lengthens the delay`, async () => {
       const subscription = await stage.subscribe(token, newName("e"));
       stage.receiver.react(
         subscription.path,
@@ -96,7 +96,7 @@ describe("with three delays", () => {
     });
   }
 
-  test("410 is resent; the subscription is disabled if the last response is 410, too", async () => {
+  test("410 is resent, and disables the subscription if the last response is 410 too", async () => {
     const gone = await stage.subscribe(token, newName("e"), 410);
     const back = await stage.subscribe(token, newName("e"), 410, 410, 410, 204);
     const other = await stage.subscribe(token, newName("e"), 410, 410, 410, 500);
@@ -113,7 +113,7 @@ describe("with three delays", () => {
     for (const { path } of [gone, back, other]) assert.equal(stage.receiver.count(path), 4);
   });
 
-  test("disabling cancels what else is pending", async () => {
+  test("disabling a subscription cancels its other pending deliveries", async () => {
     const subscription = await stage.subscribe(token, newName("e"), 410);
     for (const n of [1, 2, 3]) await stage.dispatch(subscription.event, n);
     await until(async () => {
@@ -145,7 +145,7 @@ describe("with three delays", () => {
     assert.equal(second?.headers["webhook-id"], first?.headers["webhook-id"]);
   });
 
-  test("one that waits is sent at once, with a fresh budget; in flight it is not", async () => {
+  test("a waiting delivery can be resent at once as attempt 1, one in flight cannot", async () => {
     const subscription = await stage.subscribe(token, newName("e"));
     const late = { kind: "answer", status: 503, headers: { "retry-after": "3600" } } as const;
     stage.receiver.react(subscription.path, late, late, { kind: "hang" });
@@ -167,7 +167,7 @@ describe("with three delays", () => {
     const all = await stage.call("POST", "/backend/delivery/resend", stage.admin, body);
     assert.equal(readObject(all)["count"], 1);
     await stage.receiver.waitFor(3, PATIENCE_MS, path);
-    assertProblem(await sendNow(), 409); // the receiver keeps it waiting
+    assertProblem(await sendNow(), 409); // it is in flight
     const none = await stage.call("POST", "/backend/delivery/resend", stage.admin, body);
     assert.equal(readObject(none)["count"], 0);
     assert.deepEqual(attemptsOf(stage.receiver.requests(path)), ["1", "1", "1"]);
@@ -185,7 +185,7 @@ describe("with three delays", () => {
     await stage.receiver.waitFor(2, PATIENCE_MS, subscription.path);
   });
 
-  test("a deleted subscription's resends do not go out", async () => {
+  test("a deleted subscription's resends are not sent", async () => {
     const subscription = await stage.subscribe(token, newName("e"), 500);
     await stage.dispatch(subscription.event, 1);
     await stage.receiver.waitFor(1, PATIENCE_MS, subscription.path);
@@ -197,7 +197,7 @@ describe("with three delays", () => {
 
 describe("with other numbers of delays", () => {
   for (const [delays, posts] of [["none", 1], ["10ms,10ms", 3]] as const) {
-    test(`POSTs made with GATEPOST_RESEND_DELAYS=${delays}: ${posts}`, async (t) => {
+    test(`GATEPOST_RESEND_DELAYS=${delays} makes attempts in total: ${posts}`, async (t) => {
       const stage = await startEventStage({ GATEPOST_RESEND_DELAYS: delays });
       t.after(() => stage.stop());
       const subscription = await stage.subscribe(await stage.newConsumer(), newName("e"), 500);

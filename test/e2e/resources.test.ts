@@ -57,7 +57,7 @@ async function introspect(token: string, at = second) {
 }
 
 describe("a token for a registered resource", () => {
-  test("has its aud alone, and no scopes but the resource's", async () => {
+  test("has only the resource as its aud, and only scopes of the resource", async () => {
     const tokens = await gatepost.codeTokens(app, user, { resource: MCP });
     assert.equal(audienceOf(tokens.access_token), MCP);
     assert.equal(tokens.scope, "files");
@@ -77,7 +77,7 @@ describe("a token for a registered resource", () => {
     assert.equal(revoke.status, 401);
   });
 
-  test("does not read metrics, whatever its scopes are called", async () => {
+  test("may not read metrics or users, even if it has a scope called backend", async () => {
     await addResource("https://backend.example", ["backend"]);
     const all = await gatepost.createApp({ scopes: ["backend"] });
     const fields = { grant_type: "client_credentials", resource: "https://backend.example/" };
@@ -91,7 +91,7 @@ describe("a token for a registered resource", () => {
     assert.equal("database" in ready, false);
   });
 
-  test("is told of by introspection, with its refresh token, until it is revoked", async () => {
+  test("is described by introspection, like its refresh token, until it is revoked", async () => {
     const tokens = await gatepost.codeTokens(app, user, { resource: MCP });
     assert.equal((await introspect(tokens.access_token))["aud"], MCP);
     assert.equal((await introspect(tokens.refresh_token))["aud"], MCP);
@@ -103,7 +103,7 @@ describe("a token for a registered resource", () => {
     assert.deepEqual(await introspect(tokens.access_token, gatepost), { active: false });
   });
 
-  test("comes of every grant", async () => {
+  test("is issued for client credentials, passwords and refresh tokens too", async () => {
     const { username, password } = user;
     for (const fields of [
       { grant_type: "client_credentials" },
@@ -116,7 +116,7 @@ describe("a token for a registered resource", () => {
     }
   });
 
-  test("may have no scope that the resource does not have", async () => {
+  test("is refused with a scope that the resource does not have", async () => {
     const fields = { grant_type: "client_credentials", resource: MCP, scope: "files other" };
     assertOAuthError(await gatepost.token(app, fields), 400, "invalid_scope");
     const page = await gatepost.authorize(gatepost.openBrowser(), app,
@@ -126,7 +126,7 @@ describe("a token for a registered resource", () => {
 });
 
 describe("the resource of a grant (RFC 8707 §2.2)", () => {
-  test("is that of the code, and no other at the token endpoint", async () => {
+  test("is the one of the code, and a token request may name no other", async () => {
     const tries: [authorized: Record<string, string>, asked: string, isRight: boolean][] = [
       [{ resource: MCP }, MCP, true],
       [{ resource: MCP }, gatepost.issuer, false],
@@ -143,12 +143,12 @@ describe("the resource of a grant (RFC 8707 §2.2)", () => {
       if (isRight) readTokens(response);
       else {
         assertOAuthError(response, 400, "invalid_target");
-        readTokens(await gatepost.token(app, fields)); // the code is still good
+        readTokens(await gatepost.token(app, fields)); // the code is still valid
       }
     }
   });
 
-  test("stays through refreshes, and cannot be exchanged", async () => {
+  test("stays the same after a refresh, which may name no other", async () => {
     const { refresh_token } = await gatepost.codeTokens(app, user, { resource: MCP });
     const other = await second.refresh(app, refresh_token, { resource: gatepost.issuer });
     assertOAuthError(other, 400, "invalid_target");
@@ -157,7 +157,7 @@ describe("the resource of a grant (RFC 8707 §2.2)", () => {
     assert.equal(audienceOf(last.access_token), MCP);
   });
 
-  test("ends with the resource, also where one of the same URL comes after it", async () => {
+  test("ends the grant when it is deleted, even if its URL is registered again", async () => {
     const url = "https://short.example/api";
     const id = await addResource(url, ["files"]);
     const code = await gatepost.code(app, user, { resource: url });
@@ -179,7 +179,7 @@ describe("the resource of a grant (RFC 8707 §2.2)", () => {
     await assertEnded({ resource: url });
   });
 
-  test("is listed as ended once the resource has been removed, to its user as well", async () => {
+  test("ends the grant in every list when it is deleted", async () => {
     const url = "https://listed.example";
     const id = await addResource(url, ["files"]);
     const owner = await gatepost.createUser({ scopes: ["consumer", "files"] });
@@ -200,7 +200,7 @@ describe("the resource of a grant (RFC 8707 §2.2)", () => {
     assert.equal((await list(grants, asAdmin()))[0].status, "revoked");
   });
 
-  test("loses the scopes that the resource loses", async () => {
+  test("takes from the grant the scopes that it loses", async () => {
     const url = "https://less.example";
     const id = await addResource(url, ["files", "other"]);
     const tokens = await gatepost.codeTokens(app, user, { resource: url });
@@ -224,7 +224,7 @@ describe("consent", () => {
     assert.ok(consent.text.includes(MCP));
     assert.equal((await browser.submit(consent, {}, "allow")).status, 303);
     assertConsentPage(await gatepost.authorize(browser, app, { resource: MCP }));
-    // Nor is what was allowed there allowed here.
+    // A consent for the resource is none for this service.
     const someone = await gatepost.createUser({ scopes: ["files"] });
     const other = gatepost.openBrowser();
     await gatepost.allow(other, app, someone, { resource: MCP, scope: "files" });
@@ -232,7 +232,7 @@ describe("consent", () => {
   });
 });
 
-describe("invalid_target (RFC 8707 §2) is the answer to", () => {
+describe("invalid_target (RFC 8707 §2) is the error for", () => {
   const issuer = env.GATEPOST_BASE_URL;
   const refused = [
     "https://unknown.example", `${MCP}/x`, "https://mcp.example", "http://mcp.example/mcp",
@@ -251,7 +251,7 @@ describe("invalid_target (RFC 8707 §2) is the answer to", () => {
     });
   }
 
-  test("several, unless all are this service", async () => {
+  test("several resources, unless all are this service", async () => {
     const send = (...resources: string[]) => {
       const named = resources.map((resource) => ["resource", resource]);
       const query = [["grant_type", "client_credentials"], ...named];
@@ -269,7 +269,7 @@ describe("invalid_target (RFC 8707 §2) is the answer to", () => {
 });
 
 describe("/backend/resource", () => {
-  test("refuses this service, what is no plain URL, and a URL that is there", async () => {
+  test("refuses this service, an invalid URL, and a URL that is registered", async () => {
     for (const url of [
       gatepost.issuer, `${gatepost.issuer}/x`, "http://mcp.example", "https://mcp.example/#x",
       "https://mcp.example/?x", "https://a@mcp.example/", "mcp", 7,
@@ -282,7 +282,7 @@ describe("/backend/resource", () => {
     }
   });
 
-  test("is for scope backend, and its changes are in the audit", async () => {
+  test("needs scope backend, and its changes are in the audit", async () => {
     const token = await gatepost.login(await gatepost.createUser());
     assert.equal((await gatepost.api.get("/backend/resource", bearer(token))).status, 403);
     const id = await addResource("https://audited.example", []);
