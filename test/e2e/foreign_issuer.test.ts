@@ -206,7 +206,7 @@ describe("a token of another issuer", () => {
   });
 
   for (const alg of ["RS256", "EdDSA"] as const) {
-    test(`is accepted only with ${alg} if its key is of ${alg}`, async (t) => {
+    test(`is accepted only with alg ${alg} if its key has alg ${alg}`, async (t) => {
       const own = await another({}, newForeignKey("k", alg));
       t.after(() => own.close());
       assert.equal(await first.isAlive(own.token()), true);
@@ -277,7 +277,7 @@ describe("a token of another issuer", () => {
     assert.equal(stranger.receiver.count(), 0);
   });
 
-  test("may not read what only login tokens may: tokens, account and grants", async () => {
+  test("may not read the account, tokens or grants, which need a login token", async () => {
     for (const path of ["token", "account", "grant"]) {
       const response = await first.api.get(`/consumer/${path}`, bearer(issuer.token()));
       assert.equal(response.status, 403, path);
@@ -465,7 +465,7 @@ describe("keys of an issuer", () => {
     });
   }
 
-  test("that do not arrive keep nobody else waiting", async (t) => {
+  test("that do not arrive do not delay other tokens", async (t) => {
     const own = await another();
     t.after(() => own.close());
     own.receiver.react("/keys", { kind: "hang" });

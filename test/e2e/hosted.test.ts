@@ -110,7 +110,7 @@ describe("which handler is called", () => {
     });
   }
 
-  test("the OpenAPI document has this handler if two have one path there", async () => {
+  test("if two share an OpenAPI path, the document has the one that is called", async () => {
     const { paths } = readObject(await send("GET", "/openapi.json", bearer(token)));
     const { get } = asFields(asFields(paths)["/echo/{any}"]);
     assert.equal(asFields(get)["operationId"], "get_echo_by_any");

@@ -95,7 +95,7 @@ describe("a rate of a user or an app", () => {
     await until(async () => limitsOf(await whoami(other, token))[0] === null);
   });
 
-  test("applies beside the other and the endpoint's if a user calls through an app", async () => {
+  test("applies together with the other one and with the endpoint's limit", async () => {
     const user = await gatepost.createUser();
     const app = await gatepost.createApp({ grants: ["password", "client_credentials"] });
     await gatepost.change(user, { rate: "100/1h" });
@@ -123,7 +123,7 @@ describe("a rate of a user or an app", () => {
   });
 });
 
-test("GATEPOST_RATE_LIMIT limits all clients, except on paths that have no limit", async (t) => {
+test("GATEPOST_RATE_LIMIT limits each client, but never revocation or /system", async (t) => {
   const limited = await startGatepost({ env: { GATEPOST_RATE_LIMIT: "20/1d" } });
   t.after(() => limited.stop());
   const app = await limited.createApp();
@@ -182,7 +182,7 @@ describe("CORS of an endpoint", () => {
     });
   const cors = ({ headers }: ClientResponse, name: string) => headers.get(`access-control-${name}`);
 
-  test("is for the origins and headers that it names, and not for origins of apps", async () => {
+  test("allows the origins and headers that it names, and no origin of an app", async () => {
     const app = await gatepost.createApp({ url: "https://app.example" });
     const allowed = await preflight("/narrow", "https://shop.example", "POST");
     assert.equal(cors(allowed, "allow-origin"), "https://shop.example");

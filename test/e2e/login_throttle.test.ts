@@ -46,7 +46,7 @@ describe("POST /consumer/login throttles", () => {
     assert.equal((await gatepost.tryLogin(user, address)).status, 429);
   });
 
-  test("a user name that does not exist in the same way", async () => {
+  test("an unknown user name just like a known one", async () => {
     const [nobody, address] = [{ username: newName("nobody"), password: PASSWORD }, newAddress()];
     await failOften(nobody, 10, address);
     assert.equal((await gatepost.tryLogin(nobody, address)).status, 429);
@@ -60,7 +60,7 @@ describe("POST /consumer/login throttles", () => {
     assert.equal((await gatepost.tryLogin(other, address)).status, 200);
   });
 
-  test("only after 10 new failures once a login has succeeded", async () => {
+  test("an account only after 10 new failures once it has logged in", async () => {
     const [user, address] = [await gatepost.createUser(), newAddress()];
     for (let round = 0; round < 2; round++) {
       await failOften(wrong(user), 9, address);
@@ -110,7 +110,7 @@ describe("POST /consumer/login throttles", () => {
     assert.equal((await gatepost.tryLogin(user, address)).status, 429);
   });
 
-  test("an account that fails from many addresses by a delay, and never locks it", async () => {
+  test("an account with failures from many addresses by a delay, without locking it", async () => {
     const user = await gatepost.createUser();
     await Promise.all(Array.from({ length: 40 }, () => gatepost.tryLogin(wrong(user))));
     const startMs = performance.now();
@@ -118,7 +118,7 @@ describe("POST /consumer/login throttles", () => {
     assert.ok(performance.now() - startMs > 500, "it is slower than the hash alone");
   });
 
-  test("with 503 and Retry-After if too many passwords wait, and recovers", async () => {
+  test("logins with 503 and Retry-After if too many passwords wait, and recovers", async () => {
     const user = await gatepost.createUser();
     const responses = await Promise.all(Array.from({ length: 80 }, () => gatepost.tryLogin(user)));
     const refused = responses.filter(({ status }) => status !== 200);

@@ -38,19 +38,19 @@ const KEY = Buffer.alloc(32, 7).toString("base64");
 
 async function createFolder(t: TestContext): Promise<string> {
   const folder = await createDataFolder();
-  // This comes before the servers are stopped, so one may make a file meanwhile.
+  // This runs before the servers are stopped, so one may make a file meanwhile.
   t.after(() => rm(folder, { recursive: true, force: true, maxRetries: 10 }));
   return folder;
 }
 
-/** A server from its source; the test ends it where it has not ended by itself. */
+/** Starts a server from its source, and kills it at the end of the test. */
 async function start(t: TestContext, options: ServerOptions): Promise<RunningServer> {
   const server = await startServer({ entry: SOURCE_ENTRY, ...options });
   t.after(() => server.kill());
   return server;
 }
 
-/** A start that is expected to fail, on a database in the folder. */
+/** Tries to start a server on a database in the folder. */
 function tryStart(folder: string, env: Record<string, string> = {}): Promise<RunResult> {
   const database = join(folder, "gatepost.db");
   return runNode([SOURCE_ENTRY], {
@@ -58,7 +58,7 @@ function tryStart(folder: string, env: Record<string, string> = {}): Promise<Run
   });
 }
 
-/** One clear line on stderr, no stack, nothing on stdout, exit 1. */
+/** Asserts one clear line on stderr without a stack, nothing on stdout, and exit 1. */
 function assertRefused({ code, stdout, stderr }: RunResult, reason: RegExp): void {
   assert.equal(code, 1, stderr);
   assert.equal(stdout, "");
@@ -67,7 +67,7 @@ function assertRefused({ code, stdout, stderr }: RunResult, reason: RegExp): voi
   assert.doesNotMatch(stderr, /\n {4}at |\.ts:\d/);
 }
 
-/** A folder's files and what they hold. */
+/** The files of a folder, with their contents. */
 function readFolder(folder: string): Record<string, string> {
   const names = readdirSync(folder).sort();
   return Object.fromEntries(
@@ -105,7 +105,7 @@ async function canLogIn(url: string, password: string): Promise<boolean> {
   return response.status === 200;
 }
 
-test("a port that is taken: one line, exit 1, and the next start works", async (t) => {
+test("a port in use: one line, exit 1, and the next start works", async (t) => {
   const folder = await createFolder(t);
   const taken = createServer().listen(0, "127.0.0.1");
   await once(taken, "listening");
@@ -119,7 +119,7 @@ test("a port that is taken: one line, exit 1, and the next start works", async (
   assert.ok(await canLogIn(server.url, PASSWORD));
 });
 
-test("an address that is not this machine's: one line that names GATEPOST_HOST", async (t) => {
+test("an address of another machine: one line that names GATEPOST_HOST, exit 1", async (t) => {
   const folder = await createFolder(t);
   for (const host of ["192.0.2.1", "fe80::1", "host.invalid"]) {
     const env = { GATEPOST_HOST: host, GATEPOST_ADMIN_PASSWORD: PASSWORD };
@@ -139,7 +139,7 @@ test("GATEPOST_SHARE_PORT lets several processes listen on one port", async (t) 
   assert.ok(await canLogIn(second.url, PASSWORD));
 });
 
-test("the console's own port is shared too, and named by its own variable", async (t) => {
+test("the console's own port is shared too, and an error names GATEPOST_CONSOLE", async (t) => {
   const folder = await createFolder(t);
   const env = { GATEPOST_CONSOLE: "127.0.0.1:0", GATEPOST_ADMIN_PASSWORD: PASSWORD };
   const first = await start(t, { folder, env: { ...env, GATEPOST_SHARE_PORT: "on" } });
@@ -156,7 +156,7 @@ test("the console's own port is shared too, and named by its own variable", asyn
   assert.equal(await second.stop(), 0);
 });
 
-test("a process that stops on a shared port still answers what is on its way to it", async (t) => {
+test("a process that stops on a shared port still responds to requests on their way", async (t) => {
   const folder = await createFolder(t);
   const server = await start(t, { folder, env: { GATEPOST_SHARE_PORT: "on" } });
   const idle = await openRaw(Number(new URL(server.url).port));
@@ -173,7 +173,7 @@ test("a process that stops on a shared port still answers what is on its way to 
   assert.deepEqual([last?.status, last?.headers["connection"]], [200, "close"]);
 });
 
-test("what is risky is a warning in the log of the start", async (t) => {
+test("each risky setting is a warning in the log of the start", async (t) => {
   const folder = await makeDatabase(t);
   chmodSync(join(folder, "gatepost.db"), 0o644);
   const shell = `ulimit -n 1000; exec "$0" "$@"`;
@@ -194,7 +194,7 @@ test("what is risky is a warning in the log of the start", async (t) => {
   assert.deepEqual(more, []);
 });
 
-test("a folder that cannot be made: one line, exit 1", async (t) => {
+test("a data folder that cannot be created: one line, exit 1", async (t) => {
   const folder = await createFolder(t);
   const file = join(folder, "file");
   writeFileSync(file, "here");
@@ -203,12 +203,12 @@ test("a folder that cannot be made: one line, exit 1", async (t) => {
   assert.deepEqual(readFolder(folder), { file: Buffer.from("here").toString("base64") });
 });
 
-onLinux("a database below /proc, where no folder can be made: one line, exit 1", async (t) => {
+onLinux("a database below /proc, which keeps no files: one line, exit 1", async (t) => {
   const env = { GATEPOST_DATABASE: "/proc/none/gatepost.db" };
   assertRefused(await tryStart(await createFolder(t), env), /\/proc keeps no files/);
 });
 
-onLinux("a secret that a named pipe is to give: one line, exit 2", async (t) => {
+onLinux("a named pipe as the file of a secret: one line, exit 2", async (t) => {
   const pipe = join(await createFolder(t), "pipe");
   await once(spawn("mkfifo", [pipe]), "exit");
   const env = { GATEPOST_PORT: "0", GATEPOST_METRICS_TOKEN_FILE: pipe };
@@ -217,7 +217,7 @@ onLinux("a secret that a named pipe is to give: one line, exit 2", async (t) => 
   assert.equal(code, 2);
 });
 
-test("a working folder that has been removed: one line that says so, exit 1", async (t) => {
+test("a working folder that was removed: one line that says so, exit 1", async (t) => {
   const folder = await createFolder(t);
   const script = 'mkdir "$1/gone" && cd "$1/gone" && rmdir ../gone && exec "$2" "$3"';
   const env = { GATEPOST_PORT: "0", GATEPOST_DATABASE: join(folder, "gatepost.db") };
@@ -231,7 +231,7 @@ test("a database that is a folder: one line, exit 1", async (t) => {
   assertRefused(await tryStart(folder), /is not an SQLite database/);
 });
 
-test("a database of a newer version: one line, exit 1, every byte as it was", async (t) => {
+test("a database of a newer version: one line, exit 1, and no byte is changed", async (t) => {
   const folder = await makeDatabase(t);
   const connection = new DatabaseSync(join(folder, "gatepost.db"));
   connection.exec("PRAGMA user_version = 9999");
@@ -241,7 +241,7 @@ test("a database of a newer version: one line, exit 1, every byte as it was", as
   assert.deepEqual(readFolder(folder), before);
 });
 
-// What has the database open in this process would lose its locks when the file is read here.
+// A process of its own: this one would lose the locks when it reads the file.
 const NEWER = `
 const { DatabaseSync } = require("node:sqlite");
 const connection = new DatabaseSync(process.argv[1]);
@@ -250,13 +250,13 @@ console.log("open");
 setInterval(() => {}, 1000);
 `;
 
-for (const state of ["at work on", "that has crashed on"]) {
-  test(`a newer Gatepost ${state} the database finds it as it was`, async (t) => {
+for (const state of ["is running", "has crashed"]) {
+  test(`a database of a newer Gatepost that ${state}: one line, exit 1, no change`, async (t) => {
     const folder = await makeDatabase(t);
     const newer = spawn(process.execPath, ["-e", NEWER, join(folder, "gatepost.db")]);
     t.after(() => newer.kill("SIGKILL"));
     await once(newer.stdout, "data");
-    if (state === "that has crashed on") {
+    if (state === "has crashed") {
       newer.kill("SIGKILL");
       await once(newer, "exit");
     }
@@ -268,10 +268,10 @@ for (const state of ["at work on", "that has crashed on"]) {
   });
 }
 
-// what the file is made into, what the line says
+// what replaces the file, how, and what the line says
 const SPOILED: readonly [what: string, spoil: (file: string) => void, says: RegExp][] = [
-  ["a text", (file) => writeFileSync(file, "Dear diary"), /not an SQLite database/],
-  ["noise behind SQLite's mark", (file) => {
+  ["a text file", (file) => writeFileSync(file, "Dear diary"), /not an SQLite database/],
+  ["noise after SQLite's header", (file) => {
     const noise = Buffer.alloc(9000, 0xa5);
     writeFileSync(file, Buffer.concat([Buffer.from("SQLite format 3\0"), noise]));
   }, /is damaged/],
@@ -284,7 +284,7 @@ const SPOILED: readonly [what: string, spoil: (file: string) => void, says: RegE
     const bytes = readFileSync(file);
     writeFileSync(file, bytes.subarray(0, Math.floor(bytes.length / 2)));
   }, /is damaged/],
-  ["a database whose pages but the first are noise", (file) => {
+  ["a database with noise in all pages but the first", (file) => {
     const bytes = readFileSync(file);
     bytes.fill(0xa5, 4096);
     writeFileSync(file, bytes);
@@ -292,17 +292,19 @@ const SPOILED: readonly [what: string, spoil: (file: string) => void, says: RegE
 ];
 
 for (const [what, spoil, says] of SPOILED) {
-  test(`${what} in place of the database: one line, exit 1, every byte as it was`, async (t) => {
+  test(`${what} as the database: one line, exit 1, and no byte is changed`, async (t) => {
     const folder = await makeDatabase(t);
     const file = join(folder, "gatepost.db");
     spoil(file);
     const before = readFileSync(file);
-    assertRefused(await tryStart(folder), says);
+    const result = await tryStart(folder);
+    assertRefused(result, says);
+    assert.ok(result.stderr.includes(file), result.stderr);
     assert.ok(before.equals(readFileSync(file)));
   });
 }
 
-test("another program's database: one line, exit 1, every byte as it was", async (t) => {
+test("another program's database: one line, exit 1, and no byte is changed", async (t) => {
   const folder = await createFolder(t);
   const connection = new DatabaseSync(join(folder, "gatepost.db"));
   connection.exec("CREATE TABLE notes (text TEXT); INSERT INTO notes VALUES ('mine')");
@@ -312,7 +314,7 @@ test("another program's database: one line, exit 1, every byte as it was", async
   assert.deepEqual(readFolder(folder), before);
 });
 
-test("a sealed database opens with its key alone; nothing is replaced", async (t) => {
+test("a sealed database opens only with its key, and a wrong key changes nothing", async (t) => {
   const folder = await makeDatabase(t, "sealed");
   const before = readFileSync(join(folder, "gatepost.db"));
   const wrong = { GATEPOST_SECRET_KEY: Buffer.alloc(32, 8).toString("base64") };
@@ -323,7 +325,7 @@ test("a sealed database opens with its key alone; nothing is replaced", async (t
   assert.ok(await canLogIn(server.url, PASSWORD));
 });
 
-test("bad configuration: exit 2, a line for every bad variable, no secret in them", async (t) => {
+test("bad configuration: a line without secrets for each bad variable, exit 2", async (t) => {
   const folder = await createFolder(t);
   const { code, stdout, stderr } = await tryStart(folder, {
     GATEPOST_PORT: "http",
@@ -350,7 +352,7 @@ test("bad configuration: exit 2, a line for every bad variable, no secret in the
   assert.deepEqual(readdirSync(folder), []);
 });
 
-test("the server takes --version and --help, and no other argument", async () => {
+test("the server accepts --version and --help, and no other argument", async () => {
   const env = { GATEPOST_PORT: "none of this is read" };
   const help = await runNode([SOURCE_ENTRY, "--help"], { env });
   const version = await runNode([SOURCE_ENTRY, "--version"], { env });
@@ -361,14 +363,7 @@ test("the server takes --version and --help, and no other argument", async () =>
   assert.deepEqual([help.code, help.stdout, help.stderr], [0, wrong.stderr, ""]);
 });
 
-test("a database that cannot be used is named in the line that says so", async (t) => {
-  const folder = await createFolder(t);
-  writeFileSync(join(folder, "gatepost.db"), "Dear diary");
-  const { stderr } = await tryStart(folder);
-  assert.ok(stderr.includes(join(folder, "gatepost.db")), stderr);
-});
-
-test("endpoint modules that do not load: exit 1 with file and reason, no database", async (t) => {
+test("an invalid endpoint module: its file and the reason, exit 1, no database", async (t) => {
   const folder = await createFolder(t);
   const endpoints = join(folder, "endpoints");
   mkdirSync(endpoints);
@@ -381,7 +376,7 @@ test("endpoint modules that do not load: exit 1 with file and reason, no databas
   assert.deepEqual(readdirSync(folder), ["endpoints"]);
 });
 
-test("an older Node says in one line what is needed and how to get it, exit 1", async (t) => {
+test("an older Node: one line that says what is needed and how to get it, exit 1", async (t) => {
   const built = fileURLToPath(new URL("../../dist/server.js", import.meta.url));
   const older = "/usr/bin/node";
   const { stdout: version = "" } = existsSync(older)
@@ -398,7 +393,7 @@ test("an older Node says in one line what is needed and how to get it, exit 1", 
 });
 
 for (const signal of ["SIGTERM", "SIGINT", "SIGHUP"] as const) {
-  test(`${signal} ends it with 0, at once where nothing is under way`, async (t) => {
+  test(`${signal} ends the server with exit 0, at once if no request is in progress`, async (t) => {
     const server = await start(t, {});
     const idle = await openRaw(Number(new URL(server.url).port));
     idle.write("GET /system/health HTTP/1.1\r\nHost: a\r\n\r\n");
@@ -410,7 +405,7 @@ for (const signal of ["SIGTERM", "SIGINT", "SIGHUP"] as const) {
   });
 }
 
-test("a signal while it starts ends it with 0 once it has started", async (t) => {
+test("a signal during the start ends the server with exit 0 once it has started", async (t) => {
   const folder = await createFolder(t);
   const endpoints = join(folder, "endpoints");
   mkdirSync(endpoints);
@@ -422,7 +417,7 @@ test("a signal while it starts ends it with 0 once it has started", async (t) =>
   assert.match(stdout, /"msg":"stopped"/);
 });
 
-test("a signal while it starts ends it with 0 where the start fails, too", async (t) => {
+test("a signal during a start that fails ends the server with exit 0 too", async (t) => {
   const folder = await createFolder(t);
   const endpoints = join(folder, "endpoints");
   mkdirSync(endpoints);
@@ -434,7 +429,7 @@ test("a signal while it starts ends it with 0 where the start fails, too", async
   assert.match(stderr, /impatient\.mjs: Error: too late/);
 });
 
-test("a signal while it is loaded ends it with 0, too", async (t) => {
+test("a signal while the program is loaded ends it with exit 0 too", async (t) => {
   const folder = await createFolder(t);
   const preload = `data:text/javascript,import { registerHooks } from "node:module";
     registerHooks({ resolve(specifier, context, next) {
@@ -447,7 +442,7 @@ test("a signal while it is loaded ends it with 0, too", async (t) => {
   assert.equal(code, 0, stderr);
 });
 
-test("SIGUSR1 opens no debugger", async (t) => {
+test("SIGUSR1 starts no debugger", async (t) => {
   const server = await start(t, {});
   process.kill(server.pid, "SIGUSR1");
   await delay(300);
@@ -461,7 +456,7 @@ test("the line \"listening\" is logged at every level", async (t) => {
   assert.deepEqual(server.lines.map((line) => JSON.parse(line).msg), ["listening"]);
 });
 
-test("what is under way when it stops is answered, what comes then is refused", async (t) => {
+test("a server that stops completes requests in progress and refuses new ones", async (t) => {
   const server = await startSlow(t);
   const port = Number(new URL(server.url).port);
   const slow = exchangeRaw(port, "GET /slow?1500 HTTP/1.1\r\nHost: a\r\n\r\n", { waitMs: 9000 });
@@ -475,7 +470,7 @@ test("what is under way when it stops is answered, what comes then is refused", 
   assert.equal(await stopped, 0);
 });
 
-test("clients that keep on asking do not keep it from stopping", async (t) => {
+test("clients that send requests all the time do not prevent a stop", async (t) => {
   const server = await start(t, {});
   const client = createClient(server.url);
   let isStopping = false;
@@ -495,7 +490,7 @@ test("clients that keep on asking do not keep it from stopping", async (t) => {
   assert.deepEqual([...statuses], [200]);
 });
 
-test("a second signal ends it at once, although the clock has been set back", async (t) => {
+test("a second signal ends the server at once, even if the clock was set back", async (t) => {
   const server = await startSlow(
     t,
     `const { now } = Date;
@@ -527,7 +522,7 @@ test("a generated password is shown once, on stderr, and works", async (t) => {
   assert.ok(await canLogIn(again.url, password));
 });
 
-test("GATEPOST_ADMIN_PASSWORD is for a database without users alone", async (t) => {
+test("GATEPOST_ADMIN_PASSWORD is used only for a database without users", async (t) => {
   const folder = await makeDatabase(t);
   const server = await start(t, { folder, env: { GATEPOST_ADMIN_PASSWORD: "another password" } });
   assert.equal(server.stderr(), "");
@@ -538,13 +533,13 @@ test("GATEPOST_ADMIN_PASSWORD is for a database without users alone", async (t) 
 test("two first starts on one database make one admin, whose password is shown once", async (t) => {
   const folder = await createFolder(t);
   const servers = await Promise.all([start(t, { folder }), start(t, { folder })]);
-  const told = servers.flatMap((server) => server.stderr().match(/password \S+/g) ?? []);
-  assert.equal(told.length, 1, told.join());
-  const password = String(told[0]).replace("password ", "");
+  const shown = servers.flatMap((server) => server.stderr().match(/password \S+/g) ?? []);
+  assert.equal(shown.length, 1, shown.join());
+  const password = String(shown[0]).replace("password ", "");
   for (const { url } of servers) assert.ok(await canLogIn(url, password));
 });
 
-test("the database and its folder are for their owner alone", async (t) => {
+test("only their owner may read and write the database and its folder", async (t) => {
   const parent = await createFolder(t);
   const database = join(parent, "new/gatepost.db");
   const server = await start(t, { folder: parent, env: { GATEPOST_DATABASE: database } });
@@ -555,7 +550,7 @@ test("the database and its folder are for their owner alone", async (t) => {
   assert.equal(await server.stop(), 0);
 });
 
-test("a locked server does its work and reaches nothing outside", async (t) => {
+test("a locked server works, and has no access to anything outside", async (t) => {
   const folder = await createFolder(t);
   const endpoints = join(folder, "endpoints");
   mkdirSync(endpoints);
@@ -642,7 +637,7 @@ export const probe = {
 };
 `;
 
-/** A server with GET /slow?MS, which answers "slow" after so many milliseconds. */
+/** A server with GET /slow?MS, which returns "slow" after so many milliseconds. */
 async function startSlow(t: TestContext, more = ""): Promise<RunningServer> {
   const endpoints = await createFolder(t);
   writeFileSync(
@@ -662,7 +657,7 @@ async function startSlow(t: TestContext, more = ""): Promise<RunningServer> {
   return start(t, { env: { GATEPOST_ENDPOINTS: endpoints } });
 }
 
-/** Runs another program than this Node to its end. */
+/** Runs a program to its end. */
 async function run(
   program: string,
   args: readonly string[],

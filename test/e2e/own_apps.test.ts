@@ -76,7 +76,7 @@ test("only an operator may change url and redirect_uris of a trusted app", async
   await gatepost.change(app, { url: "https://new.example" });
 });
 
-test("a token that was issued to an app, even an own one, may not see or change apps", async () => {
+test("a token issued to an app, even to a user's own, may not see or change apps", async () => {
   const { app, user, path } = await own();
   const { access_token: through } = await gatepost.codeTokens(app, user);
   assertProblem(await call("GET", "/consumer/app", through), 403);
@@ -84,7 +84,7 @@ test("a token that was issued to an app, even an own one, may not see or change 
   assertProblem(await call("POST", `${path}/secret`, through), 403);
 });
 
-test("an app has no owner once an operator removes it or the user is deleted", async () => {
+test("an app loses its owner if an operator says so or the user is deleted", async () => {
   const { app, user, token, path } = await own();
   await gatepost.change(app, { owner: null });
   assertProblem(await call("GET", path, token), 404);

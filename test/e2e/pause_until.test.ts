@@ -9,7 +9,7 @@ const LATER = "2130-01-31T12:00:00.000Z";
 let stage: EventStage;
 let consumer: string;
 before(async () => {
-  stage = await startEventStage({ GATEPOST_DISTRIBUTE_INTERVAL: "10s" }); // a pause wakes it
+  stage = await startEventStage({ GATEPOST_DISTRIBUTE_INTERVAL: "10s" }); // a pause's end wakes it
   consumer = await stage.newConsumer();
 });
 after(() => stage.stop());
@@ -46,7 +46,7 @@ for (const [form, token] of FORMS) {
     assert.deepEqual([active["status"], active["paused_until"]], ["active", undefined]);
   });
 
-  test(`${form}: the next attempt in a pause is at its end, and none without one`, async () => {
+  test(`${form}: next_attempt_at is the end of the pause, and absent without one`, async () => {
     const subscription = await stage.subscribe(consumer, newName("e"));
     await patch(subscription.id, { status: "paused" });
     await stage.dispatch(subscription.event, 1);
@@ -57,7 +57,7 @@ for (const [form, token] of FORMS) {
     assert.equal(await next(), LATER);
   });
 
-  test(`${form}: paused_until must be a time, and not for an active subscription`, async () => {
+  test(`${form}: paused_until must be a time, and needs a paused subscription`, async () => {
     const { id } = await stage.subscribe(consumer, newName("e"));
     for (const wrong of [{ status: "active", paused_until: LATER }, { paused_until: "soon" },
       { paused_until: null }]) {

@@ -40,8 +40,8 @@ async function publish(stage: EventStage, name: string, count: number): Promise<
   assert.equal(response.status, 202, response.text);
 }
 
-describe("SIGTERM", { concurrency: true }, () => {
-  test("awaits what is in flight, exits 0; the next start sends the rest, once", async (t) => {
+describe("the end of a process", { concurrency: true }, () => {
+  test("SIGTERM awaits attempts in flight; the next start sends the rest once", async (t) => {
     const { stage, env, folder } = await open(t);
     const subscription = await stage.subscribe(await stage.newConsumer(), newName("e"));
     stage.receiver.react(subscription.path, { kind: "answer", delayMs: 300 });
@@ -49,7 +49,7 @@ describe("SIGTERM", { concurrency: true }, () => {
     await stage.receiver.waitFor(12, 5_000);
     const stoppedMs = performance.now();
     assert.equal(await stage.gatepost.server.stop(), 0);
-    assert.ok(performance.now() - stoppedMs < 2_000, "no longer than what is in flight takes");
+    assert.ok(performance.now() - stoppedMs < 2_000, "no longer than attempts in flight take");
     const sent = stage.receiver.count();
     assert.ok(sent >= 12 && sent <= 24, `${sent}`);
     assert.deepEqual(
@@ -67,22 +67,21 @@ describe("SIGTERM", { concurrency: true }, () => {
     assert.deepEqual([...new Set(attempts)], ["1"]);
   });
 
-  test("awaits requests in flight; what they dispatch goes out after the next start", async (t) => {
+  test("SIGTERM awaits requests in flight; the next start delivers their events", async (t) => {
     const { stage, env } = await open(t);
     const subscription = await stage.subscribe(await stage.newConsumer(), newName("e"));
     stage.receiver.react("/held", { kind: "answer", delayMs: 600 });
-    const answered = stage.gatepost.api.postJson("/dispatch", {
+    const response = stage.gatepost.api.postJson("/dispatch", {
       events: [{ name: subscription.event, data: "late" }],
       call: `${stage.receiver.url}/held`,
     });
     await stage.receiver.waitFor(1, 5_000, "/held");
     const stopped = stage.gatepost.server.stop();
-    const refused = await until(async () => {
+    await until(async () => {
       const probe = fetch(`${stage.gatepost.url}/now`, { signal: AbortSignal.timeout(500) });
       return probe.then(() => false, () => true);
-    });
-    assert.equal(refused, undefined, "new connections are not accepted any more");
-    assert.equal((await answered).status, 202);
+    }, () => "new connections are still accepted");
+    assert.equal((await response).status, 202);
     assert.equal(await stopped, 0);
     const next = await startNext(t, env);
     const [request] = await stage.receiver.waitFor(1, 5_000, subscription.path);
@@ -90,7 +89,7 @@ describe("SIGTERM", { concurrency: true }, () => {
     await next.stop();
   });
 
-  test("cuts an attempt off after 10 s: it goes out again with the same webhook-id", async (t) => {
+  test("SIGTERM cuts off an attempt after 10 s, which the next start sends again", async (t) => {
     const { stage, env } = await open(t, { GATEPOST_CALLBACK_TIMEOUT: "60s" });
     const subscription = await stage.subscribe(await stage.newConsumer(), newName("e"));
     stage.receiver.react(subscription.path, { kind: "hang" }, { kind: "answer" });
@@ -107,7 +106,7 @@ describe("SIGTERM", { concurrency: true }, () => {
     await next.stop();
   });
 
-  test("a killed process's deliveries go out at once after the next start", async (t) => {
+  test("after SIGKILL the next start sends the deliveries at once", async (t) => {
     const { stage, env, folder } = await open(t, { GATEPOST_CALLBACK_TIMEOUT: "60s" });
     const subscription = await stage.subscribe(await stage.newConsumer(), newName("e"));
     stage.receiver.react(subscription.path, { kind: "hang" });
@@ -123,12 +122,12 @@ describe("SIGTERM", { concurrency: true }, () => {
     assert.deepEqual((await readdir(folder)).filter((name) => name.includes("process")), []);
   });
 
-  test("a living process takes over what one that is killed held, and not before", async (t) => {
+  test("after SIGKILL another process sends the deliveries, and not before", async (t) => {
     const { stage, env } = await open(t, {
       GATEPOST_CALLBACK_TIMEOUT: "60s",
       GATEPOST_CRON: "off",
     });
-    const holder = await startNext(t, { ...env, GATEPOST_CRON: "on" });
+    const killed = await startNext(t, { ...env, GATEPOST_CRON: "on" });
     const subscription = await stage.subscribe(await stage.newConsumer(), newName("e"));
     stage.receiver.react(subscription.path, { kind: "hang" });
     await publish(stage, subscription.event, 12);
@@ -136,9 +135,9 @@ describe("SIGTERM", { concurrency: true }, () => {
     const interval = { GATEPOST_DISTRIBUTE_INTERVAL: "100ms" };
     const living = await startNext(t, { ...env, ...interval, GATEPOST_CRON: "on" });
     stage.receiver.react(subscription.path, { kind: "answer" });
-    await sleep(1_000); // many looks of the one that lives
+    await sleep(1_000); // it looks for deliveries many times
     assert.equal(stage.receiver.count(subscription.path), 8);
-    await holder.server.kill();
+    await killed.server.kill();
     await stage.receiver.waitFor(20, TAKEOVER_MS, subscription.path);
     const requests = stage.receiver.requests(subscription.path);
     const ids = requests.map(({ headers }) => headers["webhook-id"]);
@@ -148,7 +147,7 @@ describe("SIGTERM", { concurrency: true }, () => {
   });
 });
 
-/** Starts one more server, which ends with the test at the latest. */
+/** Starts another server, which is killed at the end of the test. */
 async function startNext(
   t: TestContext,
   env: Readonly<Record<string, string>>,

@@ -103,7 +103,7 @@ describe("GATEPOST_PROFILE=2.1", () => {
     assert.equal(metadata["require_pushed_authorization_requests"], undefined);
   });
 
-  test("has no password grant in its OpenAPI document, unlike other profiles", async () => {
+  test("removes the password grant from the OpenAPI document", async () => {
     for (const [at, isThere] of [[gatepost, false], [first, true]] as const) {
       const document = readObject(await at.api.get("/openapi.json"));
       const path = "#/components/schemas/TokenRequest/properties/grant_type/enum";

@@ -371,7 +371,7 @@ test("a console gets tokens as long as another session of its user lasts", async
   assert.equal(again.status, 200, again.text);
 });
 
-test("a window revokes only its own grant, without an audit entry or subscriptions", async () => {
+test("a window that revokes its grant makes no audit entry and disables nothing else", async () => {
   const operator = await user(SCOPES);
   const { browser, tokens } = await tokensOf(gatepost, operator);
   const other = await tokensOf(gatepost, operator, { browser });

@@ -197,7 +197,7 @@ describe("with three delays", () => {
 
 describe("with other numbers of delays", () => {
   for (const [delays, posts] of [["none", 1], ["10ms,10ms", 3]] as const) {
-    test(`GATEPOST_RESEND_DELAYS=${delays} makes attempts in total: ${posts}`, async (t) => {
+    test(`attempts in total with GATEPOST_RESEND_DELAYS=${delays}: ${posts}`, async (t) => {
       const stage = await startEventStage({ GATEPOST_RESEND_DELAYS: delays });
       t.after(() => stage.stop());
       const subscription = await stage.subscribe(await stage.newConsumer(), newName("e"), 500);
