@@ -443,7 +443,7 @@ describe("keys of an issuer", () => {
     assert.equal(await first.isAlive(own.token({}, {}, made)), true);
     assert.equal(own.receiver.count("/keys"), before + 2);
     own.publish([own.key.jwk, made.jwk, later.jwk]);
-    // The next minute has no further fetch, whatever the kid.
+    // For a minute nothing is fetched again, whatever the kid.
     assert.equal(await first.isAlive(own.token({}, {}, later)), false);
     assert.equal(own.receiver.count("/keys"), before + 2);
   });

@@ -119,7 +119,7 @@ describe("the list of deliveries", () => {
     assert.equal((await list(own, { answer: "950", status: "failed" }, consumer)).length, 1);
     assert.deepEqual(await list(own, { answer: "500" }, consumer), []);
     const [only] = await list(own, { subscription: good.id }, consumer);
-    assert.equal(only?.["subscription"], bad.id, "the subscription of a query is ignored here");
+    assert.equal(only?.["subscription"], bad.id, "this list ignores the parameter");
   });
 
   test("refuses invalid filters, and names all of them", async () => {

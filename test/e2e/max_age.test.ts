@@ -25,7 +25,7 @@ after(async () => {
 });
 beforeEach(() => clock.set(0));
 
-/** An app, and a browser in which its user has just signed in and allowed it what it asks for. */
+/** An app, and a browser whose user has just signed in and allowed what the app asks for. */
 async function open(more: object = {}) {
   const user = await gatepost.createUser();
   const app = await gatepost.createApp({ ...more });

@@ -38,7 +38,7 @@ const KEY = Buffer.alloc(32, 7).toString("base64");
 
 async function createFolder(t: TestContext): Promise<string> {
   const folder = await createDataFolder();
-  // This runs before the servers are stopped, so one may make a file meanwhile.
+  // This runs before the servers are stopped, so one of them may still create a file.
   t.after(() => rm(folder, { recursive: true, force: true, maxRetries: 10 }));
   return folder;
 }
@@ -241,7 +241,7 @@ test("a database of a newer version: one line, exit 1, and no byte is changed", 
   assert.deepEqual(readFolder(folder), before);
 });
 
-// A process of its own: this one would lose the locks when it reads the file.
+// Runs in another process: this one would lose its locks when it reads the file.
 const NEWER = `
 const { DatabaseSync } = require("node:sqlite");
 const connection = new DatabaseSync(process.argv[1]);

@@ -224,7 +224,7 @@ describe("consent", () => {
     assert.ok(consent.text.includes(MCP));
     assert.equal((await browser.submit(consent, {}, "allow")).status, 303);
     assertConsentPage(await gatepost.authorize(browser, app, { resource: MCP }));
-    // A consent for the resource is none for this service.
+    // A consent for the resource is not one for this service.
     const someone = await gatepost.createUser({ scopes: ["files"] });
     const other = gatepost.openBrowser();
     await gatepost.allow(other, app, someone, { resource: MCP, scope: "files" });
