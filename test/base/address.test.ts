@@ -6,7 +6,7 @@ import { isPublicAddress } from "../../src/base/public_address.ts";
 import { LITERALS, NO_LITERALS, URL_HOSTS } from "../corpus/addresses.ts";
 import { openRandom } from "../helpers/random.ts";
 
-test("the corpus has at least 120 address forms, none twice", () => {
+test("the corpus has at least 120 address forms, all different", () => {
   const texts = [...LITERALS, ...URL_HOSTS].map(({ text }) => text);
   assert.ok(texts.length >= 120);
   assert.deepEqual(texts.filter((text, index) => texts.indexOf(text) !== index), []);
@@ -26,14 +26,14 @@ for (const text of NO_LITERALS) {
   });
 }
 
-test("parseAddress() holds one address in one form however it was written", () => {
+test("parseAddress() gives an address the same value however it is written", () => {
   const forms = ["2001:db8::1", "2001:DB8:0:0:0:0:0:1", "2001:0db8::0001", "2001:db8::0.0.0.1"];
   for (const form of forms) {
     assert.deepEqual(parseAddress(form), { family: 6, value: 0x20010db8n << 96n | 1n });
   }
 });
 
-test("parseAddress() holds an IPv4-mapped address as the IPv4 address that it represents", () => {
+test("parseAddress() turns an IPv4-mapped address into the IPv4 address", () => {
   for (const form of ["192.0.2.1", "::ffff:192.0.2.1", "0:0:0:0:0:FFFF:c000:0201"]) {
     assert.deepEqual(parseAddress(form), { family: 4, value: 0xc0000201n });
   }
@@ -50,10 +50,10 @@ test("parseAddress() accepts what inet_pton accepts, and nothing else", (context
     assert.equal(address !== undefined, isIP(text) !== 0, text);
     if (address !== undefined) accepted += 1;
   }
-  assert.ok(accepted > 200, `only ${accepted} accepted: the test says little`);
+  assert.ok(accepted > 200, `only ${accepted} texts were accepted, too few to compare`);
 });
 
-test("formatAddress() writes IPv6 as a URL does, to be read back the same", (context) => {
+test("formatAddress() writes IPv6 as URL does, and parseAddress() reads it back", (context) => {
   const random = openRandom(context);
   for (let round = 0; round < 2_000; round += 1) {
     const next = () => (random.chance(50) ? "0" : random.below(0x10000).toString(16));

@@ -17,21 +17,21 @@ function errorsOf(value: unknown): string[] {
   return errors;
 }
 
-test("a member that is undefined is missing: optional, required or with a default", () => {
+test("an undefined member counts as missing: optional, required or with a default", () => {
   const given = { name: "a", note: undefined, every: undefined };
   assert.deepEqual(JOB.parse(given, assert.fail), { name: "a", every: 1 });
   assert.deepEqual(JOB.parse({ name: "a", every: "1s" }, assert.fail), { name: "a", every: 1_000 });
   assert.deepEqual(errorsOf({ name: undefined }), ["/name Is required."]);
 });
 
-test("an unknown member is an error, with a hint where it is near another", () => {
+test("an unknown member is an error", () => {
   assert.deepEqual(errorsOf({ name: "a", evry: "1s", x: 1 }), [
     "/evry Unknown member.",
     "/x Unknown member.",
   ]);
 });
 
-test("what is of another kind is said to be", () => {
+test("a value of the wrong kind is an error that names the right kind", () => {
   assert.deepEqual(errorsOf("a"), [" Must be an object."]);
   assert.deepEqual(errorsOf({ name: "a", every: Object.create(null), run: 1 }), [
     "/every Must be a duration.",

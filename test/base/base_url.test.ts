@@ -24,7 +24,7 @@ test("canonicalHost() writes a host as a URL does, without brackets", () => {
   for (const [text, host] of cases) assert.equal(canonicalHost(text), host, text);
 });
 
-test("isWildcardHost() knows the canonical wildcard addresses and no other host", () => {
+test("isWildcardHost() is true for the canonical wildcard addresses and no other host", () => {
   for (const host of ["0.0.0.0", "::", "::ffff:0:0"]) assert.equal(isWildcardHost(host), true);
   for (const host of ["127.0.0.1", "::1", "localhost", "0.0.0.1"]) {
     assert.equal(isWildcardHost(host), false, host);

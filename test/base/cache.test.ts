@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { createCache } from "../../src/base/cache.ts";
 
-test("a cache has what was set last", () => {
+test("a cache returns the value that was set last", () => {
   const cache = createCache<number>(4);
   assert.equal(cache.get("a"), undefined);
   cache.set("a", 1);
@@ -10,7 +10,7 @@ test("a cache has what was set last", () => {
   assert.equal(cache.get("a"), 2);
 });
 
-test("a cache keeps what is used, and forgets the rest, once more came than it holds", () => {
+test("a full cache keeps an entry that is used and evicts one that is not", () => {
   const cache = createCache<number>(10);
   cache.set("used", 1);
   cache.set("unused", 2);
@@ -21,7 +21,7 @@ test("a cache keeps what is used, and forgets the rest, once more came than it h
   assert.equal(cache.get("unused"), undefined);
 });
 
-test("a cache never holds more than its limit, whatever keys come", () => {
+test("a cache never holds more entries than its limit", () => {
   const cache = createCache<number>(10);
   const keys = Array.from({ length: 1000 }, (_, index) => `key ${index}`);
   for (const key of keys) cache.set(key, 1);

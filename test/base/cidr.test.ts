@@ -76,7 +76,7 @@ const UNALIGNED: readonly string[] = [
   "10.1.2.3/8", "0.0.0.1/0", "192.0.2.129/25", "fd00::1/8", "::ffff:10.0.0.1/104",
 ];
 for (const text of UNALIGNED) {
-  test(`parseCidr() refuses ${text}, which has bits past its length`, () => {
+  test(`parseCidr() refuses ${text}, which has bits set past its prefix`, () => {
     assert.equal(parseCidr(text), undefined);
   });
 }

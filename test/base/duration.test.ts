@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { formatDuration, formatSize, parseDuration, parseSize } from "../../src/base/duration.ts";
 
-test("parseDuration() reads each unit as milliseconds", () => {
+test("parseDuration() converts each unit to milliseconds", () => {
   const cases: [string, number][] = [
     ["500ms", 500],
     ["10s", 10_000],
@@ -26,7 +26,7 @@ test("parseDuration() refuses everything else", () => {
   for (const text of cases) assert.equal(parseDuration(text), undefined, JSON.stringify(text));
 });
 
-test("formatDuration() takes the largest unit that holds the value exactly", () => {
+test("formatDuration() uses the largest unit that gives a whole number", () => {
   const cases: [number, string][] = [
     [0, "0s"],
     [1, "1ms"],
@@ -47,7 +47,7 @@ test("formatDuration() writes what parseDuration() reads back", () => {
   }
 });
 
-test("formatDuration() throws a RangeError for what is not a whole number", () => {
+test("formatDuration() throws a RangeError for a number that is not whole", () => {
   for (const ms of [0.5, NaN, Infinity]) assert.throws(() => formatDuration(ms), RangeError);
 });
 
@@ -72,7 +72,7 @@ test("parseSize() refuses everything else", () => {
   for (const text of cases) assert.equal(parseSize(text), undefined, JSON.stringify(text));
 });
 
-test("formatSize() takes the largest unit and parseSize() reads it back", () => {
+test("formatSize() uses the largest unit, and parseSize() reads it back", () => {
   const cases: [number, string][] = [
     [0, "0B"],
     [1, "1B"],

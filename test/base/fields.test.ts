@@ -23,13 +23,13 @@ const THING = {
   publishedUntilMs: null,
 };
 
-test("fieldName() is the member in camel case, and that of a time names its unit", () => {
+test("fieldName() writes a member in camel case, and adds Ms to a time", () => {
   const members = ["id", "redirect_uris", "created_at", "next_attempt_at", "since", "format"];
   assert.deepEqual(members.map(fieldName),
     ["id", "redirectUris", "createdAtMs", "nextAttemptAtMs", "sinceMs", "format"]);
 });
 
-test("recordOf() shows what is null where it may be, and leaves out what may be missing", () => {
+test("recordOf() writes null for a nullable member and leaves out an optional one", () => {
   assert.deepEqual(toThing({ ...THING, lastError: null }), {
     id: "t1",
     jwks_uri: null,
@@ -43,13 +43,13 @@ test("recordOf() shows what is null where it may be, and leaves out what may be 
   assert.equal(failing.last_error, "timeout");
 });
 
-test("recordOf() shows nothing that the shape does not name, inherited or not", () => {
+test("recordOf() writes only own fields, and only those that the shape names", () => {
   const item = Object.assign(Object.create({ lastError: "inherited" }), THING, { phc: "$argon2" });
   assert.deepEqual(Object.keys(toThing(item)),
     ["id", "jwks_uri", "is_on", "created_at", "signs_from", "published_until"]);
 });
 
-test("toFields() renames what was given, and makes nothing of what was not", () => {
+test("toFields() renames the given members and adds no others", () => {
   assert.deepEqual(toFields({ jwks_uri: null, paused_until: 5, name: undefined }),
     { jwksUri: null, pausedUntilMs: 5, name: undefined });
 });

@@ -9,7 +9,7 @@ describe("parseForm() reads (RFC 6749 §3.2 and Appendix B, URL Standard §5.1)"
   }
 });
 
-describe("parseForm() reads query strings alike (RFC 6749 §3.1)", () => {
+describe("parseForm() reads in a query string (RFC 6749 §3.1)", () => {
   for (const [what, text, pairs] of goodForms) {
     if (/[^\x00-\x7f]/.test(text)) continue;
     test(what, () => checkForm(text, pairs));
@@ -30,7 +30,7 @@ test("parseForm() refuses a query string that is not ASCII (RFC 3986 §2)", () =
   assert.equal(parseForm("a=\ud800"), undefined);
 });
 
-test("get() of an unknown name is undefined, and of an inherited one too", () => {
+test("get() returns undefined for an unknown name, even for one that every object has", () => {
   const form = parseForm("a=b");
   for (const name of ["b", "", "__proto__", "constructor", "toString"]) {
     assert.equal(form?.get(name), undefined);
@@ -51,7 +51,7 @@ test("parseForm() takes linear time", () => {
   assert.ok(process.cpuUsage(before).user < 2_000_000); // quadratic time would take minutes
 });
 
-test("decodeFormText() decodes one value, or tells that it is none (RFC 6749 Appendix B)", () => {
+test("decodeFormText() decodes a value; a bad escape is undefined (RFC 6749 Appendix B)", () => {
   assert.equal(decodeFormText("a+b%20c%2B"), "a b c+");
   assert.equal(decodeFormText("a&b=c"), "a&b=c");
   assert.equal(decodeFormText(""), "");
@@ -59,7 +59,7 @@ test("decodeFormText() decodes one value, or tells that it is none (RFC 6749 App
   assert.equal(decodeFormText("%ff"), undefined);
 });
 
-/** Every name's value, all of its values, and the repeated names must follow from `pairs`. */
+/** Checks each name's value, all of its values, and the repeated names against `pairs`. */
 function checkForm(input: Uint8Array | string, pairs: FormPairs): void {
   const form = parseForm(input);
   assert.ok(form !== undefined);

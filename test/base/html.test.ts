@@ -4,12 +4,12 @@ import { test } from "node:test";
 import { attributes, html, type HtmlValue, renderHtml, styleElement } from "../../src/base/html.ts";
 import { openRandom } from "../helpers/random.ts";
 
-/** Runs the tag as a template with this text around its holes would. */
+/** Calls the tag with these parts as a template literal does. */
 function fill(parts: readonly string[], ...values: readonly HtmlValue[]): string {
   return renderHtml(html(Object.assign([...parts], { raw: parts }), ...values));
 }
 
-/** What a value from JSON, an attacker's at that, may be. */
+/** A value from JSON, as an attacker could send it. */
 function fromJson(text: string): HtmlValue {
   const value: HtmlValue = JSON.parse(text);
   return value;
@@ -45,19 +45,19 @@ test("html escapes quoted attribute values", () => {
   assert.equal(renderHtml(html`<a id="${1}" title="${undefined}">`), `<a id="1" title="">`);
 });
 
-test("html keeps nested fragments as they are, however deep", () => {
+test("html does not escape nested fragments again, at any depth", () => {
   const item = (text: string) => html`<li>${text}</li>`;
   const list = html`<ul>${["<1>", "2"].map(item)}</ul>`;
   const expected = "<nav><ul><li>&lt;1&gt;</li><li>2</li></ul></nav>";
   assert.equal(renderHtml(html`<nav>${list}</nav>`), expected);
 });
 
-test("html takes no quote or > inside an attribute value for the end of the tag", () => {
+test("html does not end a tag at a quote or > inside an attribute value", () => {
   const page = renderHtml(html`<a title="1 > '0'" id='"'>${"<"}</a>`);
   assert.equal(page, `<a title="1 > '0'" id='"'>&lt;</a>`);
 });
 
-test("html refuses an interpolation where escaping would not hold", () => {
+test("html refuses a value where escaping would not make it safe", () => {
   const cases: readonly (readonly [string, readonly string[]])[] = [
     ["unquoted value", ["<a href=", ">"]],
     ["half-quoted value", ["<a href=x", ">"]],
@@ -110,7 +110,7 @@ test("html allows only attributes() inside a tag", () => {
   assert.throws(() => html`<p ${undefined}></p>`, TypeError);
 });
 
-test("attributes() escapes values, writes true as the bare name and leaves out the rest", () => {
+test("attributes() escapes values, writes true as the name alone and omits false", () => {
   const given = { value: `"<'&>`, autofocus: true, hidden: false, title: undefined, size: 3 };
   assert.equal(
     renderHtml(html`<input${attributes(given)}>`),
@@ -131,7 +131,7 @@ test("styleElement() refuses a style sheet that could end the element", () => {
   }
 });
 
-test("html never lets random text open a tag or leave its attribute", (t) => {
+test("html escapes random text so that it cannot open a tag or leave its attribute", (t) => {
   const random = openRandom(t);
   for (let round = 0; round < 10_000; round += 1) {
     const text = random.text("<>\"'&;=/ abc\u0000\n#39lt😀", 12);

@@ -6,7 +6,7 @@ import { ID_LENGTH, idBound, idTimeMs, isId, newId } from "../../src/base/id.ts"
 const MINUTE_MS = 60_000;
 const START_MS = Date.UTC(2026, 0, 1);
 
-test("newId() is the kind's letter and lower-case base 36, always equally long", () => {
+test("newId() is the kind's letter and base 36 in lower case, always of one length", () => {
   for (const kind of ["u", "a", "g", "s", "e", "k"]) {
     const id = newId(kind, START_MS);
     assert.match(id, /^[a-z][0-9a-z]+$/);
@@ -15,22 +15,22 @@ test("newId() is the kind's letter and lower-case base 36, always equally long",
   }
 });
 
-test("newId() gives 100,000 ids that differ, in the order they were made", () => {
+test("newId() makes 100,000 different ids that sort in the order of their making", () => {
   const nowMs = START_MS + MINUTE_MS;
   const ids = Array.from({ length: 100_000 }, (_, at) => newId("g", nowMs + Math.floor(at / 999)));
   assert.equal(new Set(ids).size, ids.length);
   assert.deepEqual(ids, ids.toSorted());
 });
 
-test("newId() gives ids that differ in their last part even where all else is equal", () => {
-  // The random part alone: the last twelve characters, which must be 62 bits.
+test("newId() makes ids of one time differ in their random part", () => {
+  // The random part is the last twelve characters, which hold 62 bits.
   const parts = new Set(
     Array.from({ length: 20_000 }, () => newId("g", START_MS + 2 * MINUTE_MS).slice(-12)),
   );
   assert.equal(parts.size, 20_000);
 });
 
-test("newId() goes on in order while the clock does not move, past the counter's end too", () => {
+test("newId() keeps the order within one millisecond, even past the counter's end", () => {
   const nowMs = START_MS + 3 * MINUTE_MS;
   const ids = Array.from({ length: 36 ** 3 + 10 }, () => newId("e", nowMs));
   assert.deepEqual(ids, ids.toSorted());
@@ -38,7 +38,7 @@ test("newId() goes on in order while the clock does not move, past the counter's
   assert.equal(idTimeMs(ids.at(-1) ?? ""), nowMs + 1);
 });
 
-test("newId() goes on in order when the clock steps back", () => {
+test("newId() keeps the order when the clock steps back", () => {
   const nowMs = START_MS + 4 * MINUTE_MS;
   const before = newId("e", nowMs);
   const after = [newId("e", nowMs - 30_000), newId("e", nowMs - 29_999), newId("e", 0)];
@@ -47,13 +47,13 @@ test("newId() goes on in order when the clock steps back", () => {
   assert.equal(idTimeMs(newId("e", nowMs + 1)), nowMs + 1);
 });
 
-test("idTimeMs() reads the time back", () => {
+test("idTimeMs() returns the time that newId() was given", () => {
   for (const timeMs of [START_MS + 5 * MINUTE_MS, Date.UTC(2100, 5, 1), Date.UTC(5000, 0, 1)]) {
     assert.equal(idTimeMs(newId("u", timeMs)), timeMs);
   }
 });
 
-test("idBound() sorts between the ids made before a time and those made then or later", () => {
+test("idBound() sorts after the ids made before a time and before all others", () => {
   const timeMs = Date.UTC(5001, 0, 1);
   const before = newId("g", timeMs - 1);
   const then = newId("g", timeMs);
@@ -63,18 +63,18 @@ test("idBound() sorts between the ids made before a time and those made then or 
   assert.equal(idBound("g", -5), idBound("g", 0));
 });
 
-describe("isId() takes", () => {
+describe("isId()", () => {
   const id = newId("g", START_MS);
   const table: [what: string, text: string, isGood: boolean][] = [
-    ["an id of its kind", id, true],
-    ["no id of another kind", `u${id.slice(1)}`, false],
-    ["none that is cut", id.slice(0, -1), false],
-    ["none that goes on", `${id}0`, false],
-    ["no upper case", id.slice(0, -1) + "A", false],
-    ["no other characters", id.slice(0, -1) + "-", false],
-    ["no line feed", id.slice(0, -1) + "\n", false],
-    ["no wider digits", id.slice(0, -1) + "\u0661", false],
-    ["not nothing", "", false],
+    ["accepts an id of its kind", id, true],
+    ["refuses an id of another kind", `u${id.slice(1)}`, false],
+    ["refuses an id that is too short", id.slice(0, -1), false],
+    ["refuses an id that is too long", `${id}0`, false],
+    ["refuses upper case", id.slice(0, -1) + "A", false],
+    ["refuses other characters", id.slice(0, -1) + "-", false],
+    ["refuses a line feed", id.slice(0, -1) + "\n", false],
+    ["refuses digits that are not ASCII", id.slice(0, -1) + "\u0661", false],
+    ["refuses an empty text", "", false],
   ];
   for (const [what, text, isGood] of table) {
     test(what, () => assert.equal(isId("g", text), isGood));

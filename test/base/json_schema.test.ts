@@ -7,7 +7,7 @@ import type { FieldError } from "../../src/base/problem.ts";
 import { KEYWORDS } from "../../src/base/schema_keywords.ts";
 import { parseShape, reportTo, type Shape } from "../../src/base/shape.ts";
 
-/** Own members named as those of a prototype are. */
+/** Makes own members with the names of a prototype's. */
 const own = (text: string): Record<string, unknown> => JSON.parse(text);
 
 function shapeOf(schema: unknown): Shape<unknown> {
@@ -29,7 +29,7 @@ const PERSON = {
   required: ["name"],
 };
 
-describe("a schema takes", () => {
+describe("a schema accepts", () => {
   const rows: [schema: unknown, value: unknown][] = [
     [{}, null], [{ type: "null" }, null], [{ type: ["string", "null"] }, null],
     [{ type: "integer" }, 1.0], [{ type: "number" }, -1.5], [{ type: "boolean" }, false],
@@ -52,7 +52,7 @@ describe("a schema takes", () => {
     [{ format: "uuid" }, "123E4567-e89b-12d3-a456-426614174000"],
   ];
   for (const [schema, value] of rows) {
-    test(`${JSON.stringify(value)} by ${JSON.stringify(schema)}`, () => {
+    test(`${JSON.stringify(value)} for ${JSON.stringify(schema)}`, () => {
       assert.deepEqual(errorsOf(schema, value), []);
       assert.deepEqual(parseShape(shapeOf(schema), value, "body"), value);
     });
@@ -112,13 +112,13 @@ describe("a schema refuses", () => {
     [{ format: "uuid" }, "123e4567", [" Must be a UUID."]],
   ];
   for (const [schema, value, errors] of rows) {
-    test(`${JSON.stringify(value)} by ${JSON.stringify(schema)}`, () => {
+    test(`${JSON.stringify(value)} for ${JSON.stringify(schema)}`, () => {
       assert.deepEqual(errorsOf(schema, value), errors);
     });
   }
 });
 
-test("missing members get a copy of their default, deep too, and the value stays as it was", () => {
+test("missing members get a copy of their default at any depth; the input is unchanged", () => {
   const shape = shapeOf({
     type: "object",
     properties: {
@@ -142,18 +142,18 @@ test("missing members get a copy of their default, deep too, and the value stays
   assert.notEqual(Reflect.get(Object(again), "list"), Reflect.get(Object(parsed), "list"));
 });
 
-test("every multiple that a decimal has is one", () => {
+test("multipleOf accepts every multiple of a decimal", () => {
   const values = Array.from({ length: 20_000 }, (_, index) => Number((index * 0.07).toFixed(2)));
   assert.deepEqual(errorsOf({ items: { multipleOf: 0.07 } }, values), []);
   assert.deepEqual(errorsOf({ multipleOf: 0.07 }, 2.031), [" Must be a multiple of 0.07."]);
 });
 
-test("items that only defaults make the same are not the same", () => {
+test("uniqueItems compares the items without their defaults", () => {
   const items = { type: "object", properties: { n: { default: 1 } } };
   assert.deepEqual(errorsOf({ items, uniqueItems: true }, [{}, { n: 1 }]), []);
 });
 
-test("defaults of a member __proto__ and of an alternative that fits are applied", () => {
+test("the default of a member __proto__ and those of a matching alternative are applied", () => {
   const proto = own('{"properties": {"__proto__": {"default": {"a": 1}}}}');
   const parsed = parseShape(shapeOf(proto), { b: 1 }, "body");
   assert.deepEqual(Object.entries(Object(parsed)), [["b", 1], ["__proto__", { a: 1 }]]);
@@ -162,12 +162,12 @@ test("defaults of a member __proto__ and of an alternative that fits are applied
   assert.deepEqual(parseShape(shapeOf({ anyOf }), {}, "body"), { n: 1 });
 });
 
-test("the schema of documents is the one that was given", () => {
+test("the schema for documents is the one that was given", () => {
   const schema = { type: "string", title: "T", examples: ["x"], deprecated: true };
   assert.equal(shapeOf(schema).schema, schema);
 });
 
-test("everything that is wrong with a schema is said at once, with its place", () => {
+test("all errors of a schema are reported at once, each with its pointer", () => {
   const recursive: Record<string, unknown> = { type: "object" };
   recursive["properties"] = { child: recursive };
   let deep: unknown = {};
@@ -219,7 +219,7 @@ test("everything that is wrong with a schema is said at once, with its place", (
   }
 });
 
-test("no more is looked at once 100 errors are known", () => {
+test("validation stops reading the value after 100 errors", () => {
   let looks = 0;
   const members = { get a() { looks++; return 1; } };
   const schema = { items: { type: "object", properties: { a: { type: "string" } } } };
@@ -227,13 +227,13 @@ test("no more is looked at once 100 errors are known", () => {
   assert.ok(looks <= 200, String(looks));
 });
 
-test("the keywords are those of the types for authors, and of the handbook", () => {
+test("the keywords equal those of the type JsonSchema and of the handbook", () => {
   const read = (path: string) =>
     readFileSync(join(import.meta.dirname, "../../src", path), "utf8");
   const [, members = ""] = /interface JsonSchema \{(.*?)^\}/ms.exec(read("mod/schema.ts")) ?? [];
   const typed = [...members.matchAll(/^  readonly (\w+)\?/gm)].map(([, name]) => name);
   const [table = ""] = /^\| any value .*?^$/ms.exec(read("hosting/README.md")) ?? [];
-  const told = [...table.matchAll(/`(\w+)`/g)].map(([, name]) => name);
+  const listed = [...table.matchAll(/`(\w+)`/g)].map(([, name]) => name);
   const names = Object.keys(KEYWORDS.members).sort();
-  assert.deepEqual([typed.sort(), told.sort()], [names, names]);
+  assert.deepEqual([typed.sort(), listed.sort()], [names, names]);
 });

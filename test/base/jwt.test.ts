@@ -30,16 +30,16 @@ const verify = (token: string) => verifyJwt(token, TYP, find);
 for (const alg of ALGORITHMS) {
   const key = keys[alg];
 
-  test(`${alg}: a signed JWT gives its claims back`, () => {
+  test(`${alg}: verifyJwt() returns the claims of a signed JWT`, () => {
     assert.deepEqual(verify(signJwt(TYP, CLAIMS, key)), CLAIMS);
   });
 
-  test(`${alg}: the header is alg, typ and kid, and nothing else (RFC 7515 §4)`, () => {
+  test(`${alg}: the header holds alg, typ and kid, and nothing else (RFC 7515 §4)`, () => {
     const [header = ""] = signJwt(TYP, CLAIMS, key).split(".");
     assert.deepEqual(readPart(header), { alg, typ: TYP, kid: key.kid });
   });
 
-  test(`${alg}: another implementation verifies it with the JWK (RFC 7518 §3.1)`, async () => {
+  test(`${alg}: Web Crypto verifies the signature with the JWK (RFC 7518 §3.1)`, async () => {
     const [header = "", claims = "", signature = ""] = signJwt(TYP, CLAIMS, key).split(".");
     const bytes = Buffer.from(signature, "base64url");
     assert.ok(await webVerify(alg, key.jwk, `${header}.${claims}`, bytes));
@@ -56,7 +56,7 @@ for (const alg of ALGORITHMS) {
     assert.ok(pem.equals(key.publicKey));
   });
 
-  test(`${alg}: no other key verifies it, though it has the same kid`, async () => {
+  test(`${alg}: a JWT signed with another key of the same kid is refused`, async () => {
     const other = importKey(key.kid, alg, await generatePrivateKey(alg));
     assert.equal(verifyJwt(signJwt(TYP, CLAIMS, other), TYP, find), undefined);
   });
@@ -69,7 +69,7 @@ for (const alg of ALGORITHMS) {
     }
   });
 
-  test(`${alg}: a signature that was cut, lengthened or left out is refused`, () => {
+  test(`${alg}: a signature that is too short, too long, zero or missing is refused`, () => {
     const token = signJwt(TYP, CLAIMS, key);
     const signed = token.slice(0, token.lastIndexOf("."));
     const bytes = Buffer.from(token.slice(signed.length + 1), "base64url");
@@ -88,7 +88,7 @@ for (const alg of ALGORITHMS) {
   });
 }
 
-test("ES256: the signature is r and s, 32 bytes each, and not DER (RFC 7518 §3.4)", () => {
+test("ES256: the signature is r and s of 32 bytes each; DER is refused (RFC 7518 §3.4)", () => {
   const token = signJwt(TYP, CLAIMS, keys.ES256);
   const signed = token.slice(0, token.lastIndexOf("."));
   assert.equal(Buffer.from(token.slice(signed.length + 1), "base64url").length, 64);
@@ -96,7 +96,7 @@ test("ES256: the signature is r and s, 32 bytes each, and not DER (RFC 7518 §3.
   assert.equal(verify(`${signed}.${der}`), undefined);
 });
 
-test("RS256: a key has 2,048 bits at least (RFC 7518 §3.3)", () => {
+test("RS256: a new key has at least 2,048 bits (RFC 7518 §3.3)", () => {
   const { modulusLength = 0 } = keys.RS256.publicKey.asymmetricKeyDetails ?? {};
   assert.ok(modulusLength >= 2_048, `${modulusLength}`);
 });
@@ -148,27 +148,27 @@ describe("verifyJwt() refuses well-signed tokens of others, such as", () => {
   });
 });
 
-/** Headers that are signed with the right key all the same. */
+// Each header is signed with the right key.
 describe("verifyJwt() refuses the header", () => {
   const { kid } = keys.ES256;
   const good = { alg: "ES256", typ: TYP, kid };
   const table: [what: string, header: unknown][] = [
     ["alg none", { ...good, alg: "none" }],
     ["alg NONE", { ...good, alg: "NONE" }],
-    ["alg HS256, which would take the public key as a secret", { ...good, alg: "HS256" }],
+    ["alg HS256, which could use the public key as a secret", { ...good, alg: "HS256" }],
     ["alg ES384", { ...good, alg: "ES384" }],
     ["the alg of another of our keys", { ...good, alg: "RS256" }],
     ["alg in lower case", { ...good, alg: "es256" }],
     ["no alg", { typ: TYP, kid, x: 1 }],
     ["alg as a list", { ...good, alg: ["ES256"] }],
-    ["another typ: an ID token is no access token", { ...good, typ: "JWT" }],
+    ["another typ, such as that of an ID token", { ...good, typ: "JWT" }],
     ["typ in another case", { ...good, typ: "AT+JWT" }],
     ["typ with its full name", { ...good, typ: "application/at+jwt" }],
     ["no typ", { alg: "ES256", kid }],
     ["no kid", { alg: "ES256", typ: TYP }],
     ["an unknown kid", { ...good, kid: "k-none" }],
     ["the kid of another of our keys", { ...good, kid: "k-ed" }],
-    ["a kid that is no string", { ...good, kid: [kid] }],
+    ["a kid that is not a string", { ...good, kid: [kid] }],
     ["crit (RFC 7515 §4.1.11)", { ...good, crit: ["exp"] }],
     ["a key of its own, jwk (RFC 7515 §4.1.3)", { ...good, jwk: keys.ES256.jwk }],
     ["jku (RFC 7515 §4.1.2)", { ...good, jku: "https://evil.example/jwks.json" }],
@@ -177,7 +177,7 @@ describe("verifyJwt() refuses the header", () => {
     ["b64 (RFC 7797)", { ...good, b64: false }],
     ["zip", { ...good, zip: "DEF" }],
     ["cty", { ...good, cty: "JWT" }],
-    ["an extra member that means nothing", { ...good, x: 1 }],
+    ["an unknown member", { ...good, x: 1 }],
     ["a list", [good]],
     ["null", null],
     ["a string", "ES256"],
@@ -186,7 +186,7 @@ describe("verifyJwt() refuses the header", () => {
     test(what, () => assert.equal(verify(signRaw(JSON.stringify(header), "{}")), undefined));
   }
 
-  test("but takes the same way of signing with a good header", () => {
+  test("but accepts a good header that is signed in the same way", () => {
     assert.deepEqual(verify(signRaw(JSON.stringify(good), '{"a":1}')), { a: 1 });
   });
 });
@@ -201,14 +201,14 @@ test("verifyJwt() refuses HS256 with the public key as the secret (RFC 8725 §2.
   assert.equal(verify(`${signed}.${signature.toString("base64url")}`), undefined);
 });
 
-describe("verifyJwt() refuses claims that are not an object, well signed all the same:", () => {
+describe("verifyJwt() refuses correctly signed claims that are not an object:", () => {
   const header = JSON.stringify({ alg: "ES256", typ: TYP, kid: keys.ES256.kid });
   for (const claims of ["[]", "null", "1", '"x"', "", "{", "{}x", "\ufeff{}"]) {
     test(JSON.stringify(claims), () => assert.equal(verify(signRaw(header, claims)), undefined));
   }
 });
 
-test("verifyJwt() refuses header and claims that are not UTF-8 (RFC 7515 §5.2)", () => {
+test("verifyJwt() refuses a header or claims that are not UTF-8 (RFC 7515 §5.2)", () => {
   const { kid } = keys.ES256;
   const header = JSON.stringify({ alg: "ES256", typ: TYP, kid });
   const notUtf8 = (json: string) => Buffer.from(json, "latin1");
@@ -225,9 +225,9 @@ describe("verifyJwt() refuses a form that is not canonical:", () => {
     ["padding inside", `${header}=.${claims}.${signature}`],
     ["stray bits at the end (RFC 4648 §3.5)", `${header}.${claims}.${strayBits(signature)}`],
     ["the other base64 alphabet", `${header}.${claims}.+/${signature.slice(2)}`],
-    ["a space in front", ` ${token}`],
-    ["a space behind", `${token} `],
-    ["a line feed behind", `${token}\n`],
+    ["a space at the start", ` ${token}`],
+    ["a space at the end", `${token} `],
+    ["a line feed at the end", `${token}\n`],
     ["a line feed inside", `${header}.\n${claims}.${signature}`],
     ["a NUL inside", `${header}\u0000.${claims}.${signature}`],
     ["a fourth part", `${token}.`],
@@ -236,24 +236,24 @@ describe("verifyJwt() refuses a form that is not canonical:", () => {
     ["a first part that is empty", `.${claims}.${signature}`],
     ["a second part that is empty", `${header}..${signature}`],
     ["JSON serialization", JSON.stringify({ payload: claims, protected: header, signature })],
-    ["nothing", ""],
-    ["dots", ".."],
+    ["an empty text", ""],
+    ["dots alone", ".."],
   ];
   for (const [what, text] of table) {
     test(what, () => assert.equal(verify(text), undefined));
   }
 });
 
-test("verifyJwt() refuses a header with stray bits, though the decoded header is the same", () => {
+test("verifyJwt() refuses a signed header with stray bits that decodes to the same text", () => {
   const [header = "", claims = ""] = signJwt(TYP, { a: 1 }, keys.EdDSA).split(".");
   const altered = strayBits(header);
-  if (altered === header) return assert.fail("the header's length leaves no bits over");
+  if (altered === header) return assert.fail("a header of this length has no unused bits");
   const signed = `${altered}.${claims}`;
   const signature = sign(null, Buffer.from(signed), keys.EdDSA.privateKey).toString("base64url");
   assert.equal(verify(`${signed}.${signature}`), undefined);
 });
 
-test("verifyJwt() takes 8,192 characters and no more", () => {
+test("verifyJwt() accepts a JWT of 8,192 characters and refuses a longer one", () => {
   const sized = (length: number): string => {
     for (let fill = 0; ; fill++) {
       const token = signJwt(TYP, { x: "x".repeat(fill) }, keys.EdDSA);
@@ -267,7 +267,7 @@ test("verifyJwt() takes 8,192 characters and no more", () => {
   assert.equal(verify(sized(8_193)), undefined);
 });
 
-test("verifyJwt() asks for no key before the header is well-formed, and for one alone", () => {
+test("verifyJwt() looks up a key only for a well-formed header, and only once", () => {
   const asked: string[] = [];
   const findKey = (kid: string) => {
     asked.push(kid);
@@ -280,7 +280,7 @@ test("verifyJwt() asks for no key before the header is well-formed, and for one 
   assert.deepEqual(asked, ["k-ed"]);
 });
 
-test("verifyJwt() throws nothing and believes nothing of 20,000 altered tokens", (t) => {
+test("verifyJwt() refuses 20,000 altered tokens and never throws", (t) => {
   const random = openRandom(t);
   const tokens = ALGORITHMS.map((alg) => signJwt(TYP, CLAIMS, keys[alg]));
   const pieces = [
@@ -312,7 +312,7 @@ function strayBits(text: string): string {
   return text.slice(0, -1) + alphabet[alphabet.indexOf(text.at(-1) ?? "") + 1];
 }
 
-/** A token of our ES256 key whatever it contains. */
+/** Signs any header and claims with our ES256 key. */
 function signRaw(header: string | Buffer, claims: string | Buffer): string {
   const signed = [header, claims].map((part) => Buffer.from(part).toString("base64url")).join(".");
   const signature = sign("sha256", Buffer.from(signed), {

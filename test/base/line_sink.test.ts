@@ -3,7 +3,7 @@ import { Writable } from "node:stream";
 import { test } from "node:test";
 import { createLineSink } from "../../src/base/line_sink.ts";
 
-/** A stream that takes nothing while it stalls. */
+/** A stream that finishes no write while it stalls. */
 function openStream() {
   const written: string[] = [];
   const waiting: (() => void)[] = [];
@@ -24,7 +24,7 @@ function openStream() {
 
 const settled = () => new Promise((resolve) => setImmediate(resolve));
 
-test("lines are written in their order, and none is dropped", async () => {
+test("a sink writes lines in their order and drops none", async () => {
   const { stream, written } = openStream();
   const sink = createLineSink(stream);
   sink.write("a\nb\n");
@@ -33,12 +33,12 @@ test("lines are written in their order, and none is dropped", async () => {
   assert.deepEqual([written.join(""), sink.dropped()], ["a\nb\nc\n", 0]);
 });
 
-test("a stalled reader: no more than 4 MiB are held, the rest is dropped and counted", async () => {
+test("a sink whose stream stalls holds at most 4 MiB, and drops and counts the rest", async () => {
   const { stream, written, waiting, state } = openStream();
   const sink = createLineSink(stream);
   state.stall = true;
   const lines = `${"x".repeat(65_535)}\n`; // 64 of them are 4 MiB
-  for (let turn = 0; turn < 100; turn++) sink.write(lines);
+  for (let count = 0; count < 100; count++) sink.write(lines);
   assert.equal(stream.writableLength, 4 * 1024 * 1024);
   assert.equal(sink.dropped(), 36);
 
@@ -52,7 +52,7 @@ test("a stalled reader: no more than 4 MiB are held, the rest is dropped and cou
   assert.equal(sink.dropped(), 36);
 });
 
-test("lines that the stream fails to take are counted, and the next begin on a new line", () => {
+test("lines that the stream fails to write are counted, and the next begin on a new line", () => {
   const written: string[] = [];
   let error: Error | undefined = new Error("ENOSPC");
   const sink = createLineSink({
@@ -72,10 +72,10 @@ test("lines that the stream fails to take are counted, and the next begin on a n
   assert.equal(sink.dropped(), 2);
 });
 
-test("bytes are what counts, not characters", () => {
+test("the limit of 4 MiB counts bytes, not characters", () => {
   const { stream, state } = openStream();
   const sink = createLineSink(stream);
   state.stall = true;
-  for (let turn = 0; turn < 100; turn++) sink.write(`${"€".repeat(65_535)}\n`);
+  for (let count = 0; count < 100; count++) sink.write(`${"€".repeat(65_535)}\n`);
   assert.ok(stream.writableLength <= 4 * 1024 * 1024, `${stream.writableLength}`);
 });

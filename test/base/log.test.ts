@@ -33,7 +33,7 @@ function logged(fields: LogFields, msg = "hello"): Record<string, unknown> {
   return JSON.parse(line ?? "");
 }
 
-test("createLogger() writes one JSON object a line with time, level, message and fields", () => {
+test("createLogger() writes one JSON object a line with time, level, msg and fields", () => {
   const { log, lines } = collect();
   log.info("listening", { url: "http://127.0.0.1:8080", attempt: 1 });
   assert.deepEqual(lines(), [
@@ -42,7 +42,7 @@ test("createLogger() writes one JSON object a line with time, level, message and
   ]);
 });
 
-test("createLogger() leaves out what is less urgent than its level", () => {
+test("createLogger() leaves out lines below its level", () => {
   for (const [index, level] of LOG_LEVELS.entries()) {
     const { log, lines } = collect({ level });
     for (const each of LOG_LEVELS) log[each](each);
@@ -51,7 +51,7 @@ test("createLogger() leaves out what is less urgent than its level", () => {
   }
 });
 
-test("createLogger() writes the lines of a few milliseconds in one go", ({ mock }) => {
+test("createLogger() writes the lines of 10 ms in one write", ({ mock }) => {
   mock.timers.enable({ apis: ["setTimeout"] });
   const { log, writes } = collect();
   log.info("one");
@@ -65,13 +65,13 @@ test("createLogger() writes the lines of a few milliseconds in one go", ({ mock 
   assert.equal(writes.length, 2);
 });
 
-test("createLogger() lets no field take the place of a part of the line", () => {
-  const fields = { time: 1, level: 2, msg: 3, toJSON: () => "mine", other: 4 };
-  const { time: _, ...rest } = logged(fields, "real");
-  assert.deepEqual(rest, { level: "info", msg: "real", other: 4 });
+test("createLogger() lets no field replace the time, the level, the message or the line", () => {
+  const fields = { time: 1, level: "error", msg: 3, toJSON: () => "mine", other: 4 };
+  assert.deepEqual(logged(fields, "real"),
+    { time: "2026-01-02T03:04:05.678Z", level: "info", msg: "real", other: 4 });
 });
 
-test("flush() writes at once, and nothing is written twice", ({ mock }) => {
+test("flush() writes at once, and no line is written twice", ({ mock }) => {
   mock.timers.enable({ apis: ["setTimeout"] });
   const { log, writes } = collect();
   log.info("one");
@@ -82,23 +82,13 @@ test("flush() writes at once, and nothing is written twice", ({ mock }) => {
   assert.equal(writes.length, 1);
 });
 
-test("createLogger() does not collect without bound", () => {
+test("createLogger() writes before its timer when many lines wait", () => {
   const { log, writes } = collect();
   for (let index = 0; index < 100; index += 1) log.info("x".repeat(10_000));
   assert.ok(writes.length > 1);
 });
 
-test("createLogger() keeps time, level and message from being replaced by fields", () => {
-  const record = logged({ time: "never", level: "error", msg: "forged", extra: true });
-  assert.deepEqual(record, {
-    time: "2026-01-02T03:04:05.678Z",
-    level: "info",
-    msg: "hello",
-    extra: true,
-  });
-});
-
-test("createLogger() lets no control character out, in messages, fields and names alike", () => {
+test("createLogger() writes no control character of a message, a field or a name", () => {
   const evil = 'a\n{"level":"error"}\r\u001b[2J\u007f\u009b\u0085' +
     "\u061c\u2028\u2029\u202e\u2066\u0000z";
   for (const pretty of [false, true]) {
@@ -110,13 +100,13 @@ test("createLogger() lets no control character out, in messages, fields and name
   }
 });
 
-test("createLogger() writes escaped text that JSON reads back unchanged", () => {
+test("createLogger() escapes text so that JSON.parse() returns it unchanged", () => {
   const evil = "a\n\u001b\u009b\u2028\u202e\ud800z";
   assert.equal(logged({ field: evil }, evil)["field"], evil);
   assert.equal(logged({}, evil)["msg"], evil);
 });
 
-test("createLogger() writes an Error out in the field `error`, with its causes", () => {
+test("createLogger() writes an Error in the field `error` with its cause", () => {
   const cause = Object.assign(new TypeError("no route"), { code: "EHOSTUNREACH" });
   const error = new RangeError("failed", { cause });
   const record = logged({ error })["error"];
@@ -128,7 +118,7 @@ test("createLogger() writes an Error out in the field `error`, with its causes",
   });
 });
 
-test("createLogger() writes out the errors of an AggregateError, for a terminal too", () => {
+test("createLogger() writes the errors of an AggregateError, in JSON and for a terminal", () => {
   const refused = Object.assign(new Error("refused by ::1"), { code: "ECONNREFUSED" });
   const error = new AggregateError([refused, new Error("refused by 127.0.0.1"), "a text"]);
   const record = Object(logged({ error: new TypeError("failed", { cause: error }) })["error"]);
@@ -141,17 +131,17 @@ test("createLogger() writes out the errors of an AggregateError, for a terminal 
   assert.match(lines().join("\n"), /caused by Error: refused by ::1\n.*caused by .* 127\.0\.0\.1/s);
 });
 
-test("createLogger() writes what is given in place of fields as one value", () => {
+test("createLogger() writes a value that is given in place of fields as the field `value`", () => {
   for (const given of ["a text", 5, null, false, ["a", "b"]]) {
     const { log, lines } = collect();
-    Reflect.apply(log.error, log, ["failed", given]); // by a module of JavaScript
+    Reflect.apply(log.error, log, ["failed", given]); // as a JavaScript module may do
     const [line = ""] = lines();
     const { time: _time, ...record } = JSON.parse(line);
     assert.deepEqual(record, { level: "error", msg: "failed", value: given });
   }
 });
 
-test("createLogger() writes an Error out under any name, in JSON and for a terminal", () => {
+test("createLogger() writes an Error under any name, in JSON and for a terminal", () => {
   const err = new TypeError("no route");
   const fields = { n: 1, err, reason: new RangeError("too far") };
   const { name, message, stack } = err;
@@ -163,13 +153,13 @@ test("createLogger() writes an Error out under any name, in JSON and for a termi
   assert.match(rest.join("\n"), /^ {4}err: TypeError: no route\n {4}.*\n {4}reason: RangeError: /s);
 });
 
-test("describeFields() leaves no Error in the fields, which go to another thread", () => {
+test("describeFields() replaces an Error, so that another thread can get the fields", () => {
   const fields = describeFields({ a: 1, err: new Error("x") });
   assert.deepEqual(structuredClone(fields), fields);
   assert.ok(!(fields["err"] instanceof Error));
 });
 
-test("createLogger() ends a chain of causes that never ends", () => {
+test("createLogger() writes an error that is its own cause or contains itself", () => {
   const error = new Error("round");
   error.cause = error;
   assert.equal(logged({ error })["msg"], "hello");
@@ -178,7 +168,7 @@ test("createLogger() ends a chain of causes that never ends", () => {
   assert.ok(JSON.stringify(logged({ error: many })).length < 500_000);
 });
 
-test("createLogger() leaves out the value that JSON cannot hold, and nothing else", () => {
+test("createLogger() leaves out a value that JSON cannot hold, and nothing else", () => {
   const cycle: Record<string, unknown> = {};
   cycle["self"] = cycle;
   const thrower = { toJSON: () => { throw new Error("no"); } };
@@ -201,7 +191,7 @@ test("createLogger() leaves out the value that JSON cannot hold, and nothing els
   }
 });
 
-test("createLogger() writes the line whatever a module of JavaScript gives it", () => {
+test("createLogger() writes the line whatever a JavaScript module gives as fields", () => {
   const { proxy, revoke } = Proxy.revocable({}, {});
   revoke();
   for (const fields of [null, "text", 7, proxy, [1, 2], Object("text"), () => {}]) {
@@ -211,7 +201,7 @@ test("createLogger() writes the line whatever a module of JavaScript gives it", 
   }
 });
 
-test("createLogger() writes an Error that is given in place of the message or the fields", () => {
+test("createLogger() writes an Error that is given as the message or as the fields", () => {
   const error = new Error("no stock");
   const written = { message: "no stock", stack: error.stack };
   for (const pretty of [false, true]) {
@@ -226,7 +216,7 @@ test("createLogger() writes an Error that is given in place of the message or th
   }
 });
 
-test("createLogger() writes whatever else a module of JavaScript gives as the message", () => {
+test("createLogger() writes any value that a JavaScript module gives as the message", () => {
   const wild = { toString() { throw new Error("no"); } };
   const messages = [undefined, null, 7, 1n, Symbol("s"), { a: 1 }, Object.create(null), wild];
   for (const message of messages) {
@@ -251,7 +241,7 @@ test("createLogger() writes a readable line for a terminal", () => {
   ]);
 });
 
-test("createLogger() indents a stack, so that none of its lines passes for a log line", () => {
+test("createLogger() indents a stack so that none of its lines looks like a log line", () => {
   const { log, lines } = collect({ pretty: true });
   const cause = new Error("below\n2026-01-02T03:04:05.678Z INFO  forged too");
   const error = new Error("above\n2026-01-02T03:04:05.678Z INFO  forged", { cause });

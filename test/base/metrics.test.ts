@@ -3,11 +3,11 @@ import { test } from "node:test";
 import { counter, createMetrics, histogram, METRICS_TYPE } from "../../src/base/metrics.ts";
 import { parseMetrics } from "../helpers/metrics_text.ts";
 
-test("METRICS_TYPE is that of the text format 0.0.4", () => {
+test("METRICS_TYPE is the media type of the Prometheus text format 0.0.4", () => {
   assert.equal(METRICS_TYPE, "text/plain; version=0.0.4; charset=utf-8");
 });
 
-test("a counter counts for each combination of labels", async () => {
+test("a counter counts each combination of labels separately", async () => {
   const metrics = createMetrics({ a_total: counter("A.", "x", "y") });
   metrics.count("a_total", ["1", "2"]);
   metrics.count("a_total", ["1", "2"], 3);
@@ -18,22 +18,22 @@ test("a counter counts for each combination of labels", async () => {
   );
 });
 
-test("a counter without labels is there from the beginning, with 0", async () => {
+test("a counter without labels begins with 0", async () => {
   const metrics = createMetrics({ a_total: counter("A.") });
   assert.match(await metrics.format({}), /^a_total 0\n$/m);
 });
 
-test("a counter whose labels nobody has used is left out", async () => {
+test("a counter with labels is left out until it counts", async () => {
   const metrics = createMetrics({ a_total: counter("A.", "x") });
   assert.equal(await metrics.format({}), "");
 });
 
-test("a counter's initial series are there from the beginning, with 0", async () => {
+test("a counter's initial series begin with 0", async () => {
   const metrics = createMetrics({ a_total: { ...counter("A.", "x"), initial: [["1"], ["2"]] } });
   assert.match(await metrics.format({}), /^a_total\{x="1"\} 0\na_total\{x="2"\} 0\n$/m);
 });
 
-test("a histogram counts up to each bound, bounds included", async () => {
+test("a histogram's bucket counts the amounts up to its bound, the bound included", async () => {
   const metrics = createMetrics({ a: histogram("A.", [0.1, 1], "x") });
   for (const amount of [0.1, 0.5, 1, 7]) metrics.observe("a", ["v"], amount);
   assert.deepEqual((await metrics.format({})).split("\n").slice(2), [
@@ -46,14 +46,14 @@ test("a histogram counts up to each bound, bounds included", async () => {
   ]);
 });
 
-test("a histogram without labels is there from the beginning, with nothing observed", async () => {
+test("a histogram without labels begins with sum and count 0", async () => {
   const metrics = createMetrics({ a: histogram("A.", [1]) });
   assert.match(await metrics.format({}), /^a_sum 0\na_count 0\n$/m);
 });
 
 const gauge = { type: "gauge", help: "", labels: [] } as const;
 
-test("what is read when asked for may come later, and has labels of its own", async () => {
+test("a metric may be read from a function, a promise, labels or the given argument", async () => {
   const metrics = createMetrics({
     now: { ...gauge, read: () => 1.5 },
     later: { ...gauge, labels: ["a"], read: () => Promise.resolve([[["b"], 2]] as const) },
@@ -66,7 +66,7 @@ test("what is read when asked for may come later, and has labels of its own", as
   }
 });
 
-test("a reading that fails is left out and keeps nothing else back", async () => {
+test("a metric that cannot be read is left out, and the others are written", async () => {
   const metrics = createMetrics({
     bad: { ...gauge, read: () => Promise.reject<number>(new Error("no")) },
     worse: {
@@ -90,7 +90,7 @@ test("labels and help are escaped as the format asks", async () => {
   assert.deepEqual(family?.samples[0]?.labels, { x: 'q"\\\n\u00fc' });
 });
 
-test("past the limit of series new ones are counted together", async () => {
+test("past the limit of series new ones are counted together as other", async () => {
   const metrics = createMetrics({ a_total: counter("A.", "x", "y") });
   for (let count = 0; count < 6000; count++) metrics.count("a_total", [`v${count}`, "z"]);
   metrics.count("a_total", ["v0", "z"]);
@@ -101,14 +101,14 @@ test("past the limit of series new ones are counted together", async () => {
   assert.equal(find("v0")?.value, 2);
 });
 
-test("past the limit of series a label that is called other makes no room", async () => {
+test("past the limit of series a label with the value other adds no series", async () => {
   const metrics = createMetrics({ a_total: counter("A.", "x", "y") });
   for (let count = 0; count < 6000; count++) metrics.count("a_total", ["other", `v${count}`]);
   const [family] = parseMetrics(await metrics.format({}));
   assert.equal(family?.samples.length, 5001);
 });
 
-test("counting a request takes less than 1 µs, and less than 10 µs on a loaded machine", () => {
+test("counting a request takes less than 10 µs", () => {
   const bounds = [0.001, 0.005, 0.01, 0.05, 0.1, 0.5, 1, 5, 10];
   const metrics = createMetrics({
     a_total: counter("", "method", "route", "status"),

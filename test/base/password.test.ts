@@ -15,7 +15,7 @@ const PASSWORD = "correct horse battery";
 
 const hasher = createPasswordHasher(2);
 
-test("this Node's argon2id is RFC 9106's (§5.3)", () => {
+test("argon2id of this Node gives the test vector of RFC 9106 §5.3", () => {
   const tag = argon2Sync("argon2id", {
     message: Buffer.alloc(32, 1),
     nonce: Buffer.alloc(16, 2),
@@ -32,11 +32,11 @@ test("this Node's argon2id is RFC 9106's (§5.3)", () => {
   );
 });
 
-test("hash() writes argon2id with 19 MiB, two passes, one lane as a PHC string", async () => {
+test("hash() returns a PHC string: argon2id with 19 MiB, two passes, one lane", async () => {
   assert.match(await hasher.hash(PASSWORD), PHC);
 });
 
-test("hash() writes what argon2id gives for the salt and parameters in it", async () => {
+test("hash() returns the tag that argon2id gives for its salt and parameters", async () => {
   const [, salt = "", tag = ""] = PHC.exec(await hasher.hash(PASSWORD)) ?? [];
   const expected = argon2Sync("argon2id", {
     message: Buffer.from(PASSWORD),
@@ -49,23 +49,23 @@ test("hash() writes what argon2id gives for the salt and parameters in it", asyn
   assert.equal(expected.toString("base64").replaceAll("=", ""), tag);
 });
 
-test("hash() takes a salt of its own for each hash", async () => {
+test("hash() uses a new salt for each hash", async () => {
   const hashes = await Promise.all([hasher.hash(PASSWORD), hasher.hash(PASSWORD)]);
   assert.notEqual(PHC.exec(hashes[0])?.[1], PHC.exec(hashes[1])?.[1]);
 });
 
-describe("verify() tells of", () => {
+describe("verify()", () => {
   const table: [what: string, stored: string, given: string, isRight: boolean][] = [
-    ["the right password", PASSWORD, PASSWORD, true],
-    ["another", PASSWORD, "correct horse batterz", false],
-    ["one in another case", PASSWORD, "Correct horse battery", false],
-    ["one with a space behind", PASSWORD, `${PASSWORD} `, false],
-    ["one that is cut", PASSWORD, PASSWORD.slice(0, -1), false],
-    ["an empty one", PASSWORD, "", false],
-    ["one that goes on behind a NUL", `${PASSWORD}\u0000a`, `${PASSWORD}\u0000b`, false],
-    ["1,024 bytes that differ in the last", "x".repeat(1024), `${"x".repeat(1023)}y`, false],
-    ["one that another keyboard composes otherwise", "p\u00e4ssword", "pa\u0308ssword", true],
-    ["one that only looks alike", "password", "p\u0430ssword", false],
+    ["accepts the right password", PASSWORD, PASSWORD, true],
+    ["refuses another password", PASSWORD, "correct horse batterz", false],
+    ["refuses another case", PASSWORD, "Correct horse battery", false],
+    ["refuses an added space", PASSWORD, `${PASSWORD} `, false],
+    ["refuses a password without its end", PASSWORD, PASSWORD.slice(0, -1), false],
+    ["refuses an empty password", PASSWORD, "", false],
+    ["refuses a difference after a NUL", `${PASSWORD}\u0000a`, `${PASSWORD}\u0000b`, false],
+    ["refuses a difference in byte 1,024", "x".repeat(1024), `${"x".repeat(1023)}y`, false],
+    ["accepts another Unicode form of the password", "p\u00e4ssword", "pa\u0308ssword", true],
+    ["refuses a letter that only looks the same", "password", "p\u0430ssword", false],
   ];
   for (const [what, stored, given, isRight] of table) {
     test(what, async () => {
@@ -74,7 +74,7 @@ describe("verify() tells of", () => {
   }
 });
 
-test("verify() reads a PHC string of another program with the same parameters", async () => {
+test("verify() accepts a PHC string of another program with the same parameters", async () => {
   const salt = Buffer.alloc(16, 9);
   const tag = argon2Sync("argon2id", {
     message: Buffer.from(PASSWORD),
@@ -90,7 +90,7 @@ test("verify() reads a PHC string of another program with the same parameters", 
   assert.equal(await hasher.verify(PASSWORD, phc), true);
 });
 
-describe("verify() takes a damaged hash for an error, and not for a wrong password:", () => {
+describe("verify() throws an error that is not a Problem for the damaged hash", () => {
   const table = [
     "",
     PASSWORD,
@@ -111,19 +111,19 @@ describe("verify() takes a damaged hash for an error, and not for a wrong passwo
   }
 });
 
-test("verify() without a hash, as for an unknown user, is false for any password", async () => {
+test("verify() refuses any password without a hash, as for an unknown user", async () => {
   for (const password of [PASSWORD, "", "\u0000"]) {
     assert.equal(await hasher.verify(password, undefined), false);
   }
 });
 
-test("verify() takes as long for an unknown user as for a known one, with any guess", async () => {
+test("verify() computes as long for an unknown user or a very long password", async () => {
   const alone = createPasswordHasher(1);
   const phc = await alone.hash(PASSWORD);
   const timeOf = async (given: string, stored: string | undefined) => {
     const times: number[] = [];
     for (let round = 0; round < 9; round++) {
-      // The work that was done, not the time it took: others may be using the machine.
+      // CPU time, since other programs may slow the machine.
       const before = process.cpuUsage();
       await alone.verify(given, stored);
       times.push(process.cpuUsage(before).user / 1000);
@@ -131,8 +131,7 @@ test("verify() takes as long for an unknown user as for a known one, with any gu
     return Math.min(...times);
   };
   const known = await timeOf("a wrong password", phc);
-  // Marks that normalization puts in another order, which takes it time by the square of their
-  // number.
+  // Normalization reorders these marks, in time quadratic in their number.
   const long = "\u0344".repeat(16_300) + "\u0316".repeat(16_300);
   for (const [given, stored] of [["a wrong password", undefined], [long, phc], [long, undefined]]) {
     const other = await timeOf(given ?? "", stored);
@@ -140,17 +139,17 @@ test("verify() takes as long for an unknown user as for a known one, with any gu
   }
 });
 
-test("verify() takes 1,024 bytes, and takes nothing that is longer for right", async () => {
+test("verify() accepts a password of 1,024 bytes, and never a longer one", async () => {
   const [longest, tooLong] = ["\u00e4".repeat(512), "x".repeat(1025)];
   assert.equal(await hasher.verify(longest, await hasher.hash(longest)), true);
   assert.equal(await hasher.verify(tooLong, await hasher.hash(tooLong)), false);
   assert.equal(await hasher.verify(tooLong, await hasher.hash("")), false);
 });
 
-test("at most `limit` hashes run at once, and the others wait in the order they came", async () => {
+test("at most `limit` hashes run at once; the others wait and start in order", async () => {
   const own = createPasswordHasher(2);
   const begun: number[] = [];
-  const running: number[] = []; // as each began
+  const running: number[] = []; // counted when each begins
   let ended = 0;
   await Promise.all(Array.from({ length: 6 }, (_, index) =>
     own.verify(PASSWORD, undefined, {
@@ -161,7 +160,7 @@ test("at most `limit` hashes run at once, and the others wait in the order they 
   assert.equal(Math.max(...running), 2);
 });
 
-test("64 wait by default; the next one gets 503 with Retry-After at once", async () => {
+test("by default 64 calls wait in the queue; the next call gets 503 with Retry-After", async () => {
   const own = createPasswordHasher(1);
   const refuse: Turn = { admit: () => false, report: () => {} };
   const all = Array.from({ length: 65 }, () => own.verify(PASSWORD, undefined, refuse));
@@ -173,14 +172,14 @@ test("64 wait by default; the next one gets 503 with Retry-After at once", async
   assert.match(await own.hash(PASSWORD), PHC);
 });
 
-test("the queue may be set to none", async () => {
+test("with a queue of 0 no call waits", async () => {
   const own = createPasswordHasher(1, 0);
   const first = own.hash(PASSWORD);
   await assert.rejects(own.hash(PASSWORD), isBusy);
   assert.match(await first, PHC);
 });
 
-test("a hash that fails gives its place back", async () => {
+test("a hash that fails lets the next one run", async () => {
   const own = createPasswordHasher(1, 1);
   const failing = own.verify(PASSWORD, "damaged");
   const next = own.hash(PASSWORD);
@@ -191,7 +190,7 @@ test("a hash that fails gives its place back", async () => {
   assert.match(await impatient.hash(PASSWORD), PHC);
 });
 
-test("a turn that is not admitted computes nothing and returns undefined", async () => {
+test("verify() returns undefined and reports nothing where `admit` refuses", async () => {
   const own = createPasswordHasher(1);
   const phc = await own.hash(PASSWORD);
   let reports = 0;
@@ -200,7 +199,7 @@ test("a turn that is not admitted computes nothing and returns undefined", async
   assert.equal(reports, 0);
 });
 
-test("a turn that is admitted hears the result, a dummy's too", async () => {
+test("verify() reports each admitted result, also that of an unknown user", async () => {
   const own = createPasswordHasher(1);
   const phc = await own.hash(PASSWORD);
   const reports: boolean[] = [];
@@ -212,14 +211,14 @@ test("a turn that is admitted hears the result, a dummy's too", async () => {
 });
 
 for (const limit of [1, 3]) {
-  test(`a limit on failures holds for guesses sent all at once, ${limit} at a time`, async () => {
+  test(`\`admit\` limits parallel guesses, with ${limit} hashes at once`, async () => {
     const own = createPasswordHasher(limit);
     const phc = await own.hash(PASSWORD);
     assert.equal(await countGuesses(own, phc, 12, 4), 4);
   });
 }
 
-describe("hashLimit() leaves a core and a thread of the pool free", () => {
+describe("hashLimit() leaves one core and one pool thread free, where there are several", () => {
   const table: [cores: number, threads: number, limit: number][] = [
     [1, 4, 1],
     [2, 4, 1],
@@ -232,23 +231,23 @@ describe("hashLimit() leaves a core and a thread of the pool free", () => {
     [16, 2, 1],
   ];
   for (const [cores, threads, limit] of table) {
-    test(`${cores} cores, ${threads} threads: ${limit}`, () => {
+    test(`${cores} cores, ${threads} threads: ${limit} at once`, () => {
       assert.equal(hashLimit(cores, threads), limit);
     });
   }
 });
 
-test("poolSize() is a thread for each core, at least two and at most libuv's four", () => {
+test("poolSize() is one thread for each core, at least two and at most libuv's four", () => {
   assert.deepEqual([1, 2, 3, 4, 8, 64].map(poolSize), [2, 2, 3, 4, 4, 4]);
 });
 
-test("a pool of poolSize() lets as many hashes run as one of libuv's own size", () => {
+test("hashLimit() is the same for a pool of poolSize() as for libuv's default of 4", () => {
   for (const cores of [1, 2, 3, 4, 8, 64]) {
     assert.equal(hashLimit(cores, poolSize(cores)), hashLimit(cores, 4), `${cores} cores`);
   }
 });
 
-/** Sends wrong guesses all at once, of which a counter admits `limit`; how many were checked. */
+/** Sends wrong guesses all at once, and returns how many a counter of `limit` let be checked. */
 async function countGuesses(
   own: PasswordHasher,
   phc: string,

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { checkErrors, invalid, Problem } from "../../src/base/problem.ts";
 
-test("Problem holds status, code and detail, and is an Error", () => {
+test("Problem is an Error with a status, a code and a detail", () => {
   const problem = new Problem(404, "not_found", "There is no such app.");
   assert.ok(problem instanceof Error);
   assert.equal(problem.name, "Problem");
@@ -23,11 +23,11 @@ test("Problem keeps its errors, headers and cause", () => {
   assert.equal(problem.cause, cause);
 });
 
-test("Problem without a cause has no member of that name", () => {
+test("Problem without a cause has no member `cause`", () => {
   assert.equal("cause" in new Problem(400, "invalid", "No."), false);
 });
 
-test("Problem's title is the status's own (RFC 9457 §3.1.4)", () => {
+test("Problem's title is the name of the HTTP status (RFC 9457 §3.1.4)", () => {
   const table: [status: number, title: string][] = [
     [400, "Bad Request"],
     [401, "Unauthorized"],
@@ -40,11 +40,11 @@ test("Problem's title is the status's own (RFC 9457 §3.1.4)", () => {
   for (const [status, title] of table) assert.equal(new Problem(status, "x", "").title, title);
 });
 
-test("checkErrors() returns where there is none", () => {
+test("checkErrors() returns where there are no errors", () => {
   assert.equal(checkErrors([], "app"), undefined);
 });
 
-test("checkErrors() throws one 400 with every error", () => {
+test("checkErrors() throws one Problem 400 with every error", () => {
   const errors = [
     { pointer: "/name", detail: "Is required." },
     { pointer: "/url", detail: "Must be a string." },
@@ -59,7 +59,7 @@ test("checkErrors() throws one 400 with every error", () => {
   });
 });
 
-test("errors have 64 KiB of text together, and the first has room whatever its length", () => {
+test("invalid() keeps errors up to 64 KiB of text, and always the first one", () => {
   const made = (length: number) => ({ pointer: `/${"x".repeat(length - 5)}`, detail: "Bad." });
   const countOf = (errors: Problem["errors"]) => invalid(errors, "body").errors.length;
   assert.equal(countOf(Array.from({ length: 200 }, () => made(1_024))), 64);

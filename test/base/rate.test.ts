@@ -9,7 +9,7 @@ function open(maxKeys?: number) {
   return { clock, take: createLimiter(() => clock.nowMs, maxKeys) };
 }
 
-describe("parseRate() takes", () => {
+describe("parseRate() accepts", () => {
   const table: [text: string, count: number, windowMs: number][] = [
     ["1/1s", 1, 1_000],
     ["100/1m", 100, 60_000],
@@ -25,7 +25,7 @@ describe("parseRate() takes", () => {
   }
 });
 
-describe("parseRate() takes nothing like", () => {
+describe("parseRate() refuses", () => {
   const table = [
     "", "100", "100/", "/1m", "0/1m", "-1/1m", "1.5/1m", "1e3/1m", "01/1m", "1000001/1m",
     "9999999/1m", "100/0", "100/500ms", "100/1500ms", "100/2d", "100/25h", "100/1", "100/m",
@@ -36,7 +36,7 @@ describe("parseRate() takes nothing like", () => {
   }
 });
 
-test("all of a rate may be used at once; the rest is refused until some has come back", () => {
+test("a limiter allows a whole rate at once, then one use for each share of the window", () => {
   const { clock, take } = open();
   const claim = { key: "a", rate: RATE };
   const use = () =>
@@ -44,12 +44,12 @@ test("all of a rate may be used at once; the rest is refused until some has come
   assert.deepEqual([...use(), ...use(), ...use()], [[2, 0], [1, 0], [0, 0]]);
   assert.deepEqual(use(), [[0, 20_000]]);
   clock.nowMs += 19_000;
-  assert.deepEqual(use(), [[0, 1_000]]); // what was refused has not been counted
+  assert.deepEqual(use(), [[0, 1_000]]); // the refused use was not counted
   clock.nowMs += 1_000;
   assert.deepEqual([...use(), ...use()], [[0, 0], [0, 20_000]]);
 });
 
-test("a limiter says when all of a rate is there again", () => {
+test("a limiter returns in how long the whole rate is available again", () => {
   const { clock, take } = open();
   const claim = { key: "a", rate: RATE };
   take([claim]);
@@ -61,7 +61,7 @@ test("a limiter says when all of a rate is there again", () => {
 });
 
 for (const text of ["1000000/1s", "999983/1d", "7/1s", "1/1d"]) {
-  test(`as many as ${text} says are allowed at once, to a thousandth, late too`, () => {
+  test(`a limiter allows ${text} at once within 0.1 %, even after 30 days`, () => {
     const rate = parseRate(text);
     assert.ok(rate);
     const { clock, take } = open();
@@ -73,7 +73,7 @@ for (const text of ["1000000/1s", "999983/1d", "7/1s", "1/1d"]) {
   });
 }
 
-test("keys are counted apart", () => {
+test("a limiter counts each key separately", () => {
   const { take } = open();
   const rate = { count: 1, windowMs: 1_000 };
   const [a, b] = [{ key: "a", rate }, { key: "b", rate }];
@@ -82,7 +82,7 @@ test("keys are counted apart", () => {
   assert.ok(take([a]).every(({ waitMs }) => waitMs > 0));
 });
 
-test("what one of two rates refuses is not counted by the other", () => {
+test("a use that one of two rates refuses is not counted by the other", () => {
   const { take } = open();
   const claims = [
     { key: "wide", rate: RATE },
@@ -95,24 +95,24 @@ test("what one of two rates refuses is not counted by the other", () => {
   assert.deepEqual(take(claims.slice(0, 1)).map(({ remaining }) => remaining), [1]);
 });
 
-test("a rate that has been raised holds at once", () => {
+test("a raised rate takes effect at once", () => {
   const { take } = open();
   take([{ key: "a", rate: { count: 1, windowMs: 86_400_000 } }]);
   const [raised] = take([{ key: "a", rate: { count: 60, windowMs: 60_000 } }]);
   assert.equal(Math.round(raised?.waitMs ?? 0), 1_000);
 });
 
-test("where nothing else is said, 50,000 keys fit", () => {
+test("by default a limiter keeps a key for 24,000 newer keys and evicts it for 51,000", () => {
   const take = createLimiter(() => 0);
   const use = (key: string) => take([{ key, rate: { count: 3, windowMs: 1_000 } }])[0]?.remaining;
   use("first");
   for (let count = 0; count < 24_000; count++) use(`a${count}`);
   assert.equal(use("first"), 1);
   for (let count = 0; count < 51_000; count++) use(`b${count}`);
-  assert.equal(use("first"), 2); // forgotten
+  assert.equal(use("first"), 2); // as for a new key
 });
 
-test("of more keys than fit those that were used longest ago are forgotten", () => {
+test("a full limiter forgets the keys that were used longest ago", () => {
   const { take } = open(4);
   const rate = { count: 3, windowMs: 1_000 };
   const remaining = (key: string) => take([{ key, rate }])[0]?.remaining;

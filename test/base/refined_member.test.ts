@@ -13,13 +13,13 @@ const shape = refinedMember(base, "a", (value, report) => {
 });
 const pointersIn = (value: unknown) => pointersOf(() => parseShape(shape, value, "body"));
 
-test("a member that is right is checked, whatever else is wrong", () => {
+test("refinedMember() checks a valid member, even if other members are wrong", () => {
   assert.deepEqual(parseShape(shape, { a: "yes", b: "x" }, "body"), { a: "yes", b: "x" });
   assert.deepEqual(pointersIn({ a: "no", b: "x" }), ["/a"]);
   assert.deepEqual(pointersIn({ a: "no", b: 1, c: 2, d: 3 }), ["/b", "/c", "/d", "/a"]);
 });
 
-test("a member that is missing or wrong is not checked", () => {
+test("refinedMember() does not check a member that is missing or wrong", () => {
   seen.length = 0;
   assert.deepEqual(pointersIn({ b: "x" }), []);
   assert.deepEqual(pointersIn({ a: "long", b: "x" }), ["/a"]);
@@ -28,4 +28,4 @@ test("a member that is missing or wrong is not checked", () => {
   assert.deepEqual(seen, []);
 });
 
-test("the schema stays as it is", () => assert.deepEqual(shape.schema, base.schema));
+test("refinedMember() keeps the schema", () => assert.deepEqual(shape.schema, base.schema));

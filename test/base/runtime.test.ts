@@ -3,7 +3,7 @@ import { describe, test } from "node:test";
 import { runtimeError } from "../../src/base/runtime.ts";
 import { runNode } from "../helpers/process.ts";
 
-describe("runtimeError() passes", () => {
+describe("runtimeError() accepts", () => {
   for (const version of ["26.0.0", "26.10.0", "27.0.0-nightly20260101", "100.1.2"]) {
     test(version, () => assert.equal(runtimeError(version), undefined));
   }
@@ -19,14 +19,14 @@ describe("runtimeError() names both versions and the remedy in one line for", ()
   }
 });
 
-test("runtimeError() advises an installed package in one line, without npm start", () => {
+test("runtimeError() in an installed package advises npm install, and not npm start", () => {
   const url = "file:///srv/app/node_modules/gatepost/dist/base/runtime.js";
   const error = runtimeError("20.19.0", url) ?? "";
   assert.match(error, /26 or newer and this is 20\.19\.0: .*npm install node@26[^\n]*$/);
   assert.doesNotMatch(error, /npm start/);
 });
 
-test("what a program prints by console goes to stderr, whichever way it got that", async () => {
+test("runProgram() sends console output to stderr, of the global and of node:console", async () => {
   const url = import.meta.resolve("../../src/base/runtime.ts");
   const program = `const { runProgram } = await import(${JSON.stringify(url)});
     await runProgram(process, async () => {

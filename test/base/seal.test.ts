@@ -6,7 +6,7 @@ import { createSeal, SealError } from "../../src/base/seal.ts";
 const KEY = Buffer.alloc(32, 7);
 const SECRET = "-----BEGIN PRIVATE KEY-----\nMC4C\u00fc\n";
 
-test("a seal opens what it closed, at its own place", () => {
+test("a seal decrypts what it encrypted in the same context", () => {
   const seal = createSeal(KEY);
   assert.equal(seal.active, true);
   for (const secret of ["", "a", SECRET, "\u{1f511}".repeat(500)]) {
@@ -14,7 +14,7 @@ test("a seal opens what it closed, at its own place", () => {
   }
 });
 
-test("what is closed holds nothing of the secret that could be read", () => {
+test("an encrypted secret is `sealed:` and base64url that does not contain the secret", () => {
   const stored = createSeal(KEY).encrypt(SECRET, "k1");
   assert.match(stored, /^sealed:[A-Za-z0-9_-]+$/);
   const bytes = Buffer.from(stored.slice("sealed:".length), "base64url");
@@ -22,17 +22,17 @@ test("what is closed holds nothing of the secret that could be read", () => {
   assert.ok(!bytes.includes("PRIVATE"));
 });
 
-test("closing is AES-256-GCM: nonce of 12 bytes, ciphertext, tag of 16 (NIST SP 800-38D)", () => {
+test("encrypt() is AES-256-GCM: nonce of 12 bytes, text, tag of 16 (NIST SP 800-38D)", () => {
   const bytes = Buffer.from(createSeal(KEY).encrypt(SECRET, "k1").slice(7), "base64url");
   const nonce = bytes.subarray(0, 12);
   const decipher = createDecipheriv("aes-256-gcm", KEY, nonce, { authTagLength: 16 })
     .setAAD(Buffer.from("k1"))
     .setAuthTag(bytes.subarray(-16));
-  const opened = Buffer.concat([decipher.update(bytes.subarray(12, -16)), decipher.final()]);
-  assert.equal(opened.toString(), SECRET);
+  const decrypted = Buffer.concat([decipher.update(bytes.subarray(12, -16)), decipher.final()]);
+  assert.equal(decrypted.toString(), SECRET);
 });
 
-test("closing the same secret twice gives different bytes: no nonce comes again", () => {
+test("encrypt() never uses a nonce twice, even for the same secret", () => {
   const seal = createSeal(KEY);
   const nonces = new Set(
     Array.from({ length: 5_000 }, () =>
@@ -41,7 +41,7 @@ test("closing the same secret twice gives different bytes: no nonce comes again"
   assert.equal(nonces.size, 5_000);
 });
 
-test("a value that was moved to another place does not open", () => {
+test("decrypt() refuses a secret that was encrypted in another context", () => {
   const seal = createSeal(KEY);
   const stored = seal.encrypt(SECRET, "k1");
   for (const context of ["k2", "", "K1", "k1 "]) {
@@ -49,19 +49,19 @@ test("a value that was moved to another place does not open", () => {
   }
 });
 
-test("another key does not open it", () => {
+test("decrypt() refuses a secret that another key encrypted", () => {
   const stored = createSeal(KEY).encrypt(SECRET, "k1");
   const other = Buffer.from(KEY);
   other[31] = 8;
   assert.throws(() => createSeal(other).decrypt(stored, "k1"), SealError);
 });
 
-test("without a key it does not open", () => {
+test("decrypt() without a key refuses an encrypted secret", () => {
   const stored = createSeal(KEY).encrypt(SECRET, "k1");
   assert.throws(() => createSeal(undefined).decrypt(stored, "k1"), SealError);
 });
 
-test("a value with any bit changed does not open", () => {
+test("decrypt() refuses a secret of which any bit was changed", () => {
   const seal = createSeal(KEY);
   const bytes = Buffer.from(seal.encrypt("secret", "k1").slice(7), "base64url");
   for (let bit = 0; bit < bytes.length * 8; bit++) {
@@ -72,7 +72,7 @@ test("a value with any bit changed does not open", () => {
   }
 });
 
-test("a value that was cut does not open, whatever its length", () => {
+test("decrypt() refuses a secret that was cut to any length", () => {
   const seal = createSeal(KEY);
   const bytes = Buffer.from(seal.encrypt("secret", "k1").slice(7), "base64url");
   for (let length = 0; length < bytes.length; length++) {
@@ -81,7 +81,7 @@ test("a value that was cut does not open, whatever its length", () => {
   }
 });
 
-test("a SealError tells nothing of what it could not open", () => {
+test("a SealError does not contain the stored secret", () => {
   const stored = createSeal(KEY).encrypt(SECRET, "k1");
   assert.throws(() => createSeal(Buffer.alloc(32)).decrypt(stored, "k1"), (error: unknown) => {
     assert.ok(error instanceof SealError);
@@ -94,22 +94,22 @@ test("a SealError tells nothing of what it could not open", () => {
 describe("a seal without a key", () => {
   const seal = createSeal(undefined);
 
-  test("says that it protects nothing", () => assert.equal(seal.active, false));
+  test("is not active", () => assert.equal(seal.active, false));
 
-  test("opens what it closed", () => {
+  test("decrypts what it encrypted", () => {
     assert.equal(seal.decrypt(seal.encrypt(SECRET, "k1"), "k1"), SECRET);
   });
 
-  test("keeps a secret apart from one that is sealed, whatever it looks like", () => {
+  test("returns a secret that begins with `sealed:` as it was", () => {
     assert.equal(seal.decrypt(seal.encrypt("sealed:x", "k1"), "k1"), "sealed:x");
   });
 
-  test("leaves secrets that a later key still opens", () => {
+  test("makes secrets that a seal with a key still decrypts", () => {
     assert.equal(createSeal(KEY).decrypt(seal.encrypt(SECRET, "k1"), "k1"), SECRET);
   });
 });
 
-test("what an older key closed opens beside the first one, and is renewed by it", () => {
+test("a secret of an older key is decrypted, and renew() encrypts it with the first key", () => {
   const older = Buffer.alloc(32, 9);
   const both = createSeal(KEY, older);
   const stored = createSeal(older).encrypt(SECRET, "k1");
@@ -120,7 +120,7 @@ test("what an older key closed opens beside the first one, and is renewed by it"
   assert.throws(() => createSeal(older).decrypt(renewed, "k1"), SealError);
 });
 
-test("what was stored readable is sealed when it is renewed, and stays so without a key", () => {
+test("renew() encrypts a secret that was stored readable, and without a key leaves it so", () => {
   const plain = createSeal().encrypt(SECRET, "k1");
   assert.equal(createSeal(KEY).decrypt(createSeal(KEY).renew(plain, "k1"), "k1"), SECRET);
   assert.notEqual(createSeal(KEY).renew(plain, "k1"), plain);

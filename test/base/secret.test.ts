@@ -10,20 +10,20 @@ import {
   sha256,
 } from "../../src/base/secret.ts";
 
-test("randomBytes() returns as many bytes as asked for, up to 256", () => {
+test("randomBytes() returns the requested number of bytes, up to 256", () => {
   for (const count of [0, 1, 8, 12, 16, 32, 255, 256]) {
     assert.equal(randomBytes(count).length, count);
   }
   assert.throws(() => randomBytes(257), RangeError);
 });
 
-test("randomBytes() never gives the same bytes twice, past the end of its pool neither", () => {
+test("randomBytes() never returns the same bytes twice, even past the end of its pool", () => {
   const seen = new Set<string>();
   for (let count = 0; count < 5_000; count++) seen.add(randomBytes(8).toString("hex"));
   assert.equal(seen.size, 5_000);
 });
 
-test("randomBytes() gives bytes of their own: changing them changes no later ones", () => {
+test("randomBytes() returns bytes that no later call returns again, even if they change", () => {
   const first = randomBytes(32);
   const copy = Buffer.from(first);
   first.fill(0xff);
@@ -31,7 +31,7 @@ test("randomBytes() gives bytes of their own: changing them changes no later one
   assert.ok(!later.some((bytes) => bytes.equals(copy) || bytes.equals(first)));
 });
 
-test("randomBytes() gives every byte value about equally often", () => {
+test("randomBytes() returns every byte value about equally often", () => {
   const counts = new Array<number>(256).fill(0);
   for (let round = 0; round < 1_000; round++) {
     for (const byte of randomBytes(256)) counts[byte] = (counts[byte] ?? 0) + 1;
@@ -40,7 +40,7 @@ test("randomBytes() gives every byte value about equally often", () => {
   assert.ok(counts.every((count) => count > 750 && count < 1_250), String(counts));
 });
 
-test("newSecret() has 256 bits as 43 characters of base64url", () => {
+test("newSecret() returns 256 bits as 43 characters of base64url", () => {
   const secrets = new Set(Array.from({ length: 1_000 }, newSecret));
   assert.equal(secrets.size, 1_000);
   for (const secret of secrets) {
@@ -60,14 +60,14 @@ describe("sha256() hashes a string's UTF-8 (FIPS 180-4)", () => {
   }
 });
 
-test("createHmacSha256() is HMAC-SHA-256 as base64url (RFC 4231 §4.3)", () => {
+test("createHmacSha256() gives the test vector of RFC 4231 §4.3 as base64url", () => {
   const expected = "5bdcc146bf60754e6a042426089575c75a003f089d2739839dec58b964ec3843";
   const actual = createHmacSha256(Buffer.from("Jefe"))("what do ya want for nothing?");
   assert.equal(Buffer.from(actual, "base64url").toString("hex"), expected);
   assert.match(actual, /^[A-Za-z0-9_-]{43}$/);
 });
 
-test("createHmacSha256() is what node:crypto makes, of every length of key and text", () => {
+test("createHmacSha256() equals createHmac() for keys of 0 to 64 bytes, and refuses longer", () => {
   for (let length = 0; length <= 64; length++) {
     const key = randomBytes(length);
     const hmac = createHmacSha256(key);
@@ -80,13 +80,13 @@ test("createHmacSha256() is what node:crypto makes, of every length of key and t
 
 describe("equalBytes() compares", () => {
   const table: [what: string, a: number[], b: number[], isEqual: boolean][] = [
-    ["equal ones", [1, 2, 3], [1, 2, 3], true],
-    ["empty ones", [], [], true],
-    ["another last byte", [1, 2, 3], [1, 2, 4], false],
-    ["another first byte", [0, 2, 3], [1, 2, 3], false],
-    ["a shorter one", [1, 2], [1, 2, 3], false],
-    ["a longer one", [1, 2, 3], [1, 2], false],
-    ["an empty one with another", [], [0], false],
+    ["equal bytes", [1, 2, 3], [1, 2, 3], true],
+    ["no bytes with no bytes", [], [], true],
+    ["bytes whose last one differs", [1, 2, 3], [1, 2, 4], false],
+    ["bytes whose first one differs", [0, 2, 3], [1, 2, 3], false],
+    ["bytes with more bytes", [1, 2], [1, 2, 3], false],
+    ["bytes with fewer bytes", [1, 2, 3], [1, 2], false],
+    ["no bytes with one byte", [], [0], false],
   ];
   for (const [what, a, b, isEqual] of table) {
     test(what, () => assert.equal(equalBytes(Uint8Array.from(a), Uint8Array.from(b)), isEqual));

@@ -4,7 +4,7 @@ import type { FieldError } from "../../src/base/problem.ts";
 import { reportTo } from "../../src/base/shape.ts";
 import { fromStandard, standardOf } from "../../src/base/standard_schema.ts";
 
-/** What a library's schema says of itself. */
+/** The `~standard` of a library's schema. */
 function standard(validate: (value: unknown) => unknown, jsonSchema?: unknown) {
   const found = standardOf({ "~standard": { version: 1, vendor: "v", validate, jsonSchema } });
   assert.ok(found);
@@ -19,7 +19,7 @@ async function errorsOf(schema: ReturnType<typeof standard>): Promise<FieldError
   return errors;
 }
 
-test("an object or a function may be a Standard Schema, of version 1 alone", () => {
+test("standardOf() accepts an object or a function with version 1, and nothing else", () => {
   const own = { version: 1, vendor: "v", validate: () => ({ value: 1 }) };
   assert.equal(standardOf({ "~standard": own }), own);
   assert.equal(standardOf(Object.assign(() => {}, { "~standard": own })), own);
@@ -29,7 +29,7 @@ test("an object or a function may be a Standard Schema, of version 1 alone", () 
   }
 });
 
-test("the value is what the library returned, at once or later", async () => {
+test("parse() returns the library's value, or a promise of it", async () => {
   const report = () => assert.fail("reported");
   const now = standard((value) => ({ value: [value] }));
   assert.deepEqual(fromStandard(now, "input").parse(1, report), [1]);
@@ -45,7 +45,7 @@ test("validate() is called as a method", () => {
   assert.equal(own && fromStandard(own, "input").parse(1, () => {}), 7);
 });
 
-test("issues are errors with pointers", async () => {
+test("parse() reports issues as errors with pointers, 100 at most", async () => {
   const issues = [
     { message: "a" },
     { message: "b", path: ["a/b", 0, { key: "~" }] },
@@ -63,7 +63,7 @@ test("issues are errors with pointers", async () => {
   assert.equal((await errorsOf(refuse(many))).length, 100);
 });
 
-test("what validate() throws is thrown, and so is that it returned nothing", async () => {
+test("parse() throws what validate() throws, and a TypeError for no result", async () => {
   const thrown = new RangeError("broken");
   const broken = standard(() => { throw thrown; });
   assert.throws(() => fromStandard(broken, "input").parse(1, () => {}), thrown);
@@ -74,7 +74,7 @@ test("what validate() throws is thrown, and so is that it returned nothing", asy
   }
 });
 
-test("documents have the JSON Schema of the side that is meant, where the library has one", () => {
+test("the schema for documents is the library's for input or output, else empty", () => {
   const converters = {
     input: (options: unknown) => ({ $schema: "x", type: "string", options }),
     output: () => ({ type: "number" }),
@@ -97,7 +97,7 @@ test("documents have the JSON Schema of the side that is meant, where the librar
   }
 });
 
-test("documents have what a library's references name in their place", () => {
+test("the schema for documents replaces references by what they name", () => {
   const documentOf = (whole: object) =>
     fromStandard(standard(() => {}, { input: () => whole }), "input").schema;
   const item = { type: "object", properties: { id: { type: "number" } } };
@@ -108,7 +108,7 @@ test("documents have what a library's references name in their place", () => {
     { properties: { a: { items: item, title: "A" }, $ref: {} } },
   );
 
-  // What is in itself takes anything there.
+  // A schema that contains itself accepts anything there.
   const tree = { properties: { next: { $ref: "#" } } };
   assert.deepEqual(documentOf(tree), { properties: { next: {} } });
   const node = { properties: { next: { $ref: "#/$defs/node" } } };
@@ -116,7 +116,7 @@ test("documents have what a library's references name in their place", () => {
     properties: { next: {} },
   });
 
-  // Each twice the one before.
+  // Each refers to the next one twice.
   const doubled = Object.fromEntries(Array.from({ length: 40 }, (_, at) => {
     const $ref = `#/$defs/d${at + 1}`;
     return [`d${at}`, { anyOf: [{ $ref }, { $ref }] }];
@@ -124,7 +124,7 @@ test("documents have what a library's references name in their place", () => {
   const from = (at: number) =>
     documentOf({ $ref: `#/$defs/d${at}`, $defs: { ...doubled, d40: {} } });
   assert.deepEqual(from(0), {});
-  assert.deepEqual(from(29), {}, "2,048 times the last are more than ten thousand parts");
+  assert.deepEqual(from(29), {}, "2,048 copies of the last have more than 10,000 parts");
   assert.equal(JSON.stringify(from(30)).match(/{}/g)?.length, 1_024);
   assert.deepEqual(documentOf({ $ref: "https://example.com/schema" }), {});
 });

@@ -10,7 +10,7 @@ function open() {
   return { time, clock: createSteadyClock(() => time.wallMs, () => time.elapsedMs) };
 }
 
-test("a steady clock goes as time passes, and not as the clock on the wall is set", () => {
+test("a steady clock follows elapsed time and ignores a step of the system's clock", () => {
   const { time, clock } = open();
   time.elapsedMs += 250;
   time.wallMs += 250 - 3_600_000;
@@ -18,7 +18,7 @@ test("a steady clock goes as time passes, and not as the clock on the wall is se
   assert.equal(clock.stepMs(), -3_600_000);
 });
 
-test("it follows when it is asked to", () => {
+test("follow() sets a steady clock to the system's clock", () => {
   const { time, clock } = open();
   time.wallMs += 7_200_000;
   assert.equal(clock.stepMs(), 7_200_000);
@@ -27,7 +27,7 @@ test("it follows when it is asked to", () => {
   assert.equal(clock.stepMs(), 0);
 });
 
-test("asked to follow by an amount, it does not follow what has been set since", () => {
+test("follow() with an amount ignores a later step", () => {
   const { time, clock } = open();
   time.wallMs += 7_200_000;
   const stepMs = clock.stepMs();
@@ -37,7 +37,7 @@ test("asked to follow by an amount, it does not follow what has been set since",
   assert.equal(clock.stepMs(), -5_000);
 });
 
-test("what a time service corrects bit by bit is not a step", () => {
+test("stepMs() ignores a correction of less than one second", () => {
   const { time, clock } = open();
   time.wallMs += 999;
   assert.equal(clock.stepMs(), 0);
@@ -55,7 +55,7 @@ function openCautious() {
   return { time, now, pass };
 }
 
-test("a cautious clock follows the wall clock and the corrections of a time service", () => {
+test("a cautious clock follows the system's clock and small corrections at once", () => {
   const { time, now, pass } = openCautious();
   pass(HOUR_MS);
   assert.equal(now(), START_MS + HOUR_MS);
@@ -63,11 +63,11 @@ test("a cautious clock follows the wall clock and the corrections of a time serv
   assert.equal(now(), START_MS + HOUR_MS + 999);
 });
 
-test("a cautious clock goes on for a day from when it was last gone by", () => {
+test("a cautious clock continues from its last time for a day, then follows", () => {
   const time = { wallMs: START_MS, elapsedMs: 0 };
   const open = (lastMs: number) =>
     createCautiousClock(() => time.wallMs, () => time.elapsedMs, lastMs);
-  assert.equal(open(START_MS + HOUR_MS)(), START_MS, "that clock was ahead");
+  assert.equal(open(START_MS + HOUR_MS)(), START_MS, "the last time was ahead");
   const now = open(START_MS - 2 * HOUR_MS);
   for (const [hours, behindMs] of [[0, 2 * HOUR_MS], [23, 2 * HOUR_MS], [24, 0]] as const) {
     time.elapsedMs = hours * HOUR_MS;
@@ -76,13 +76,13 @@ test("a cautious clock goes on for a day from when it was last gone by", () => {
   }
 });
 
-test("a cautious clock follows backward at once", () => {
+test("a cautious clock follows a step back at once", () => {
   const { time, now } = openCautious();
   time.wallMs -= 2 * HOUR_MS;
   assert.equal(now(), START_MS - 2 * HOUR_MS);
 });
 
-test("a cautious clock follows forward after a day, and until then goes on evenly", () => {
+test("a cautious clock follows a step forward after a day, and until then elapsed time", () => {
   const { time, now, pass } = openCautious();
   time.wallMs += 1000 * HOUR_MS;
   assert.equal(now(), START_MS);
@@ -92,9 +92,9 @@ test("a cautious clock follows forward after a day, and until then goes on evenl
   assert.equal(now(), START_MS + 1024 * HOUR_MS);
 });
 
-test("a cautious clock: what is set within the day waits for a day of its own", () => {
+test("a cautious clock follows a second step forward only after its own day", () => {
   const time = { wallMs: START_MS, elapsedMs: 0 };
-  // As at each start: some seconds have passed since it was last gone by.
+  // As at each start, the last time is some seconds ago.
   const now = createCautiousClock(() => time.wallMs, () => time.elapsedMs, START_MS - 30_000);
   const behindMs = () => time.wallMs - now();
   const pass = (ms: number) => {
@@ -106,7 +106,7 @@ test("a cautious clock: what is set within the day waits for a day of its own", 
   time.wallMs += 1000 * HOUR_MS;
   assert.equal(behindMs(), 1000 * HOUR_MS + 30_000);
   pass(HOUR_MS);
-  assert.equal(behindMs(), 1000 * HOUR_MS, "it was 30 seconds all day");
+  assert.equal(behindMs(), 1000 * HOUR_MS, "it was behind by 30 seconds all day");
   now();
   pass(24 * HOUR_MS - 1);
   assert.equal(behindMs(), 1000 * HOUR_MS);
@@ -114,13 +114,13 @@ test("a cautious clock: what is set within the day waits for a day of its own", 
   now();
   time.wallMs += 999 * HOUR_MS;
   pass(1);
-  assert.equal(behindMs(), 999 * HOUR_MS, "it was an hour all day");
+  assert.equal(behindMs(), 999 * HOUR_MS, "it was behind by an hour all day");
   now();
   pass(24 * HOUR_MS);
   assert.equal(behindMs(), 0);
 });
 
-test("a cautious clock: a day that is interrupted begins anew", () => {
+test("a cautious clock waits for a new day when a step forward was undone meanwhile", () => {
   const { time, now, pass } = openCautious();
   for (let times = 0; times < 3; times++) {
     time.wallMs += 2 * HOUR_MS;

@@ -11,12 +11,12 @@ function open(limit = 3, maxKeys?: number) {
   return { clock, throttle: createThrottle(options) };
 }
 
-test("a key that never failed may try at once", () => {
+test("a key without failures does not wait", () => {
   const { throttle } = open();
   assert.equal(throttle.waitMs("a"), 0);
 });
 
-test("as many failures as the limit are forgiven, less one: then the key waits", () => {
+test("a key waits once it has as many failures as the limit", () => {
   const { throttle } = open(3);
   for (const expected of [0, 0]) {
     throttle.fail("a");
@@ -26,7 +26,7 @@ test("as many failures as the limit are forgiven, less one: then the key waits",
   assert.equal(throttle.waitMs("a"), WINDOW_MS);
 });
 
-test("a key waits until its oldest failure has aged out, to the millisecond", () => {
+test("a key waits exactly until its oldest failure leaves the window", () => {
   const { clock, throttle } = open(2);
   throttle.fail("a");
   clock.nowMs += 400;
@@ -38,7 +38,7 @@ test("a key waits until its oldest failure has aged out, to the millisecond", ()
   assert.equal(throttle.waitMs("a"), 0);
 });
 
-test("the window slides: one failure that ages out makes room for one", () => {
+test("when one failure leaves the window, one more is allowed", () => {
   const { clock, throttle } = open(2);
   throttle.fail("a");
   clock.nowMs += 400;
@@ -48,7 +48,7 @@ test("the window slides: one failure that ages out makes room for one", () => {
   assert.equal(throttle.waitMs("a"), 400);
 });
 
-test("of more failures than the limit the newest alone are remembered", () => {
+test("past the limit only the newest failures are remembered", () => {
   const { clock, throttle } = open(2);
   for (let count = 0; count < 3; count++) {
     throttle.fail("a");
@@ -57,7 +57,7 @@ test("of more failures than the limit the newest alone are remembered", () => {
   assert.equal(throttle.waitMs("a"), WINDOW_MS - 200);
 });
 
-test("one key's failures are no other's", () => {
+test("a failure counts for its own key only", () => {
   const { throttle } = open(1);
   throttle.fail("a");
   assert.ok(throttle.waitMs("a") > 0);
@@ -65,7 +65,7 @@ test("one key's failures are no other's", () => {
   assert.equal(throttle.waitMs("A"), 0);
 });
 
-test("a clock that is set back makes no key wait for longer than the window", () => {
+test("no key waits longer than the window after the clock is set back", () => {
   const { clock, throttle } = open(1);
   throttle.fail("a");
   clock.nowMs -= 1;
@@ -74,27 +74,19 @@ test("a clock that is set back makes no key wait for longer than the window", ()
   assert.equal(throttle.waitMs("a"), WINDOW_MS);
 });
 
-test("failures past the limit are remembered for no longer than the limit's own", () => {
-  const { clock, throttle } = open(2);
-  for (let round = 0; round < 50; round++) throttle.fail("a");
-  assert.equal(throttle.waitMs("a"), WINDOW_MS);
-  clock.nowMs += WINDOW_MS;
-  assert.equal(throttle.waitMs("a"), 0);
-});
-
-test("past maxKeys the key that failed longest ago is forgotten, and no other", () => {
+test("past maxKeys only the key that failed longest ago is forgotten", () => {
   const { clock, throttle } = open(1, 3);
   for (const key of ["a", "b", "c"]) {
     throttle.fail(key);
     clock.nowMs += 1;
   }
-  throttle.fail("a"); // failed again: now b is the one longest ago
+  throttle.fail("a"); // failed again, so b is now the key that failed longest ago
   throttle.fail("d");
   const waiting = ["a", "b", "c", "d"].filter((key) => throttle.waitMs(key) > 0);
   assert.deepEqual(waiting, ["a", "c", "d"]);
 });
 
-test("200,000 keys fill no memory: the default holds 50,000", () => {
+test("by default a throttle remembers 50,000 of 200,000 keys", () => {
   const { throttle } = open(1);
   for (let at = 0; at < 200_000; at++) throttle.fail(`key ${at}`);
   let held = 0;
@@ -103,7 +95,7 @@ test("200,000 keys fill no memory: the default holds 50,000", () => {
   assert.equal(throttle.waitMs("key 199999"), WINDOW_MS);
 });
 
-test("a failure that was none is taken back", () => {
+test("forgive() takes back the last failure of its key", () => {
   const throttle = createThrottle({ limit: 2, windowMs: 1_000, now: () => 0 });
   for (let round = 0; round < 5; round++) {
     assert.equal(throttle.waitMs("a"), 0);

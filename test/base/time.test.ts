@@ -4,7 +4,7 @@ import { parseShape } from "../../src/base/shape.ts";
 import { TIME, toTime } from "../../src/base/time.ts";
 import { pointersOf } from "../helpers/problem.ts";
 
-describe("a time is (RFC 3339 §5.6)", () => {
+describe("TIME accepts (RFC 3339 §5.6)", () => {
   for (const time of [
     "2030-01-31T12:00:00Z",
     "2030-01-31t12:00:00z",
@@ -19,7 +19,7 @@ describe("a time is (RFC 3339 §5.6)", () => {
   }
 });
 
-describe("a time is not", () => {
+describe("TIME refuses", () => {
   for (const time of [
     "",
     "2030-01-31",
@@ -34,11 +34,11 @@ describe("a time is not", () => {
     "2030-13-01T00:00:00Z",
     "2030-00-01T00:00:00Z",
     "2030-01-32T00:00:00Z",
-    "1998-12-31T23:59:60Z", // a leap second, which Date does not know
+    "1998-12-31T23:59:60Z", // a leap second, which Date does not support
     "2030-02-29T00:00:00Z", // not in that year (RFC 3339 §5.7)
     "2030-02-30T00:00:00Z",
     "2030-04-31T00:00:00Z",
-    "9999-12-31T23:59:59-01:00", // of the year 10000 or -1 in UTC, which a response could not say
+    "9999-12-31T23:59:59-01:00", // in UTC the year is 10000 or -1, not possible in RFC 3339
     "0000-01-01T00:00:00+01:00",
     "\n2030-01-31T12:00:00Z",
     "2030-01-31T12:00:00Z\n",
@@ -48,6 +48,6 @@ describe("a time is not", () => {
   }
 });
 
-test("toTime() is in UTC with milliseconds", () => {
+test("toTime() writes UTC with milliseconds", () => {
   assert.equal(toTime(Date.UTC(2030, 0, 31, 12)), "2030-01-31T12:00:00.000Z");
 });
