@@ -13,7 +13,7 @@ import { makeFolder, openSqliteFile } from "../helpers/database.ts";
 const ROOT = resolve(import.meta.dirname, "../..");
 const BACKUP = pathToFileURL(join(ROOT, "src/database/backup.ts")).href;
 
-test("a backup is made under Node's permission model, in the data folder", (t) => {
+test("backUpSqlite() works under Node's permission model, and writes only the copy", (t) => {
   const folder = makeFolder(t);
   openSqliteFile(t, join(folder, "gatepost.db"));
   const script = `const { backUpSqlite } = await import("${BACKUP}");
@@ -37,11 +37,11 @@ test("a backup is made under Node's permission model, in the data folder", (t) =
   assert.deepEqual(readdirSync(folder).sort(), [...before, "copy.db"].sort());
 });
 
-test("a copy is the database as it was at its beginning, though others write on", async (t) => {
+test("a copy has the content of the moment when it began, although others write", async (t) => {
   const { folder, path, connection, count } = fill(t, 700);
   const { signal } = new AbortController();
   let written = 0;
-  // It is looked at after each step.
+  // The copy calls this after each step.
   t.mock.method(signal, "throwIfAborted", () => {
     connection.exec(`INSERT INTO settings (name, value) VALUES ('late ${written++}', '')`);
   });
@@ -51,7 +51,7 @@ test("a copy is the database as it was at its beginning, though others write on"
   assert.deepEqual([count(copy), count(path)], [700, 700 + written]);
 });
 
-test("a copy has what the database has, and nothing of what it took to make it", async (t) => {
+test("a copy has the tables and indexes of the database, and no others", async (t) => {
   const { folder, path } = fill(t, 1);
   const copy = join(folder, "copy.db");
   await backUpSqlite(path, copy, AbortSignal.any([]));
@@ -63,7 +63,7 @@ test("a copy has what the database has, and nothing of what it took to make it",
   assert.deepEqual(made, found);
 });
 
-test("a copy whose file cannot be made says why", async (t) => {
+test("a backup whose file cannot be created fails with the error of the system", async (t) => {
   const { folder, path } = fill(t, 1);
   const error = Object.assign(new Error("disk quota exceeded"), { code: "EDQUOT" });
   const { mock } = t.mock.method(fs, "writeFileSync", () => assert.fail(error));
@@ -75,7 +75,7 @@ test("a copy whose file cannot be made says why", async (t) => {
   });
 });
 
-test("a copy that is interrupted as it becomes whole is none", async (t) => {
+test("a backup that is interrupted fails with the reason and leaves no file", async (t) => {
   const { folder, path } = fill(t, 1);
   const reason = new Error("Interrupted.");
   const backup = backUpSqlite(path, join(folder, "copy.db"), AbortSignal.abort(reason));
@@ -83,7 +83,7 @@ test("a copy that is interrupted as it becomes whole is none", async (t) => {
   assert.deepEqual(readdirSync(folder).filter((name) => name.startsWith("copy")), []);
 });
 
-test("a copy of what is damaged in one page is none, and the reason is one line", async (t) => {
+test("a backup of a damaged database fails with one line and leaves no file", async (t) => {
   const { folder, path, connection } = fill(t, 10);
   connection.close();
   const bytes = readFileSync(path);
@@ -96,7 +96,7 @@ test("a copy of what is damaged in one page is none, and the reason is one line"
   assert.deepEqual(readdirSync(folder), ["gatepost.db"]);
 });
 
-/** A database with so many settings of ten kilobytes, a writer to it, and a count of a file's. */
+/** Makes a database with settings of 10 kB, a connection to it, and a counter of settings. */
 function fill(t: TestContext, rows: number) {
   const folder = makeFolder(t);
   const path = join(folder, "gatepost.db");

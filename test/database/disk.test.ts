@@ -5,7 +5,7 @@ import { test } from "node:test";
 import { createDiskReader } from "../../src/database/disk.ts";
 import { makeFolder } from "../helpers/database.ts";
 
-test("the room on a disk is looked at once a minute at most", async (t) => {
+test("createDiskReader() measures the disk at most once a minute", async (t) => {
   const folder = join(makeFolder(t), "data");
   mkdirSync(folder);
   let nowMs = 0;
@@ -16,5 +16,5 @@ test("the room on a disk is looked at once a minute at most", async (t) => {
   nowMs = 59_999;
   assert.deepEqual(await read(), { freeBytes, totalBytes });
   nowMs = 60_000;
-  assert.equal(await read(), undefined, "it is gone");
+  assert.equal(await read(), undefined, "the folder is gone");
 });

@@ -13,7 +13,7 @@ import { test } from "node:test";
 import { followLinks, identify, watchOwnFiles } from "../../src/database/own_files.ts";
 import { makeFolder } from "../helpers/database.ts";
 
-test("followLinks() follows links to links, also before there is a file", (t) => {
+test("followLinks() follows links to links, even if the file does not exist yet", (t) => {
   const folder = realpathSync(makeFolder(t));
   const [first, second] = [join(folder, "first.db"), join(folder, "second.db")];
   const file = join(folder, "elsewhere", "gatepost.db");
@@ -25,7 +25,7 @@ test("followLinks() follows links to links, also before there is a file", (t) =>
   assert.equal(followLinks(first), file);
 });
 
-test("followLinks() ends where links lead around", (t) => {
+test("followLinks() returns one of the links if they form a circle", (t) => {
   const [first, second] = ["first", "second"].map((name) => join(makeFolder(t), name));
   assert.ok(first && second);
   symlinkSync(second, first);
@@ -33,7 +33,7 @@ test("followLinks() ends where links lead around", (t) => {
   assert.ok([first, second].includes(followLinks(first)));
 });
 
-test("followLinks() follows a folder that is a link, to a file that is there", (t) => {
+test("followLinks() follows a link to the folder of an existing file", (t) => {
   const folder = realpathSync(makeFolder(t));
   mkdirSync(join(folder, "data"));
   writeFileSync(join(folder, "data", "gatepost.db"), "");
@@ -42,21 +42,21 @@ test("followLinks() follows a folder that is a link, to a file that is there", (
   assert.equal(followLinks(join(folder, "linked", "gatepost.db")), file);
 });
 
-test("followLinks() follows nearly as many links as the system does", (t) => {
+test("followLinks() follows 39 links, one fewer than the system", (t) => {
   const folder = realpathSync(makeFolder(t));
   for (let link = 0; link < 39; link++) symlinkSync(`${link + 1}`, join(folder, `${link}`));
   assert.equal(followLinks(join(folder, "0")), join(folder, "39"));
 });
 
-test("a database without its log, or the index to that, is never in place", (t) => {
+test("areInPlace() is true only while both the log and its index exist", (t) => {
   const path = join(makeFolder(t), "gatepost.db");
   writeFileSync(path, "");
   const watch = () => watchOwnFiles(path, path, identify(path));
-  for (const besides of [[], ["-wal"], ["-shm"]]) {
-    for (const suffix of besides) writeFileSync(path + suffix, "");
+  for (const existing of [[], ["-wal"], ["-shm"]]) {
+    for (const suffix of existing) writeFileSync(path + suffix, "");
     const files = watch();
-    assert.deepEqual([files.areInPlace(), files.areInPlace()], [false, false], `${besides}`);
-    for (const suffix of besides) rmSync(path + suffix);
+    assert.deepEqual([files.areInPlace(), files.areInPlace()], [false, false], `${existing}`);
+    for (const suffix of existing) rmSync(path + suffix);
   }
   for (const suffix of ["-wal", "-shm"]) writeFileSync(path + suffix, "");
   const files = watch();
@@ -67,7 +67,7 @@ test("a database without its log, or the index to that, is never in place", (t) 
   assert.equal(files.areInPlace(), false);
 });
 
-test("a log is gone where nobody else has written and the file is still the same", (t) => {
+test("isLogGone() is true without a log if the file is the same and nobody wrote since", (t) => {
   const path = join(makeFolder(t), "gatepost.db");
   writeFileSync(path, "");
   utimesSync(path, 1_000, 1_000);
@@ -78,7 +78,7 @@ test("a log is gone where nobody else has written and the file is still the same
   writeFileSync(`${path}-wal`, "a log");
   assert.equal(files.isLogGone(1_000_000), false);
   rmSync(`${path}-wal`);
-  renameSync(path, `${path}.before`); // so that its number is not given again
+  renameSync(path, `${path}.before`); // so that its inode is not used again
   writeFileSync(path, "");
   utimesSync(path, 1_000, 1_000);
   assert.equal(files.isLogGone(1_000_000), false);

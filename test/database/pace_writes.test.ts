@@ -5,7 +5,7 @@ import { type Database, UnavailableError } from "../../src/database/database.ts"
 import { resendDeliveries } from "../../src/store/resends.ts";
 import { openDatabase } from "../helpers/database.ts";
 
-/** A database whose writes take as long as given; what it waits between them. */
+/** Makes a database whose writes take these times, and collects the pauses between them. */
 function open(t: TestContext, writeMs: readonly number[], { isLocked = false, times = 1 } = {}) {
   const time = { nowMs: 1_000 };
   const pauses: number[] = [];
@@ -29,19 +29,19 @@ function open(t: TestContext, writeMs: readonly number[], { isLocked = false, ti
 
 const BATCH = resendDeliveries(["d1"], 1_000);
 
-test("a write waits for as long as the one before took, the first for nothing", async (t) => {
+test("a write waits as long as the write before it took", async (t) => {
   const { database, pauses } = open(t, [40, 7, 1]);
   for (let writes = 0; writes < 3; writes++) await database.write(BATCH);
   assert.deepEqual(pauses, [40, 7]);
 });
 
-test("or for so many times as long", async (t) => {
+test("a write waits `times` as long as the write before it took", async (t) => {
   const { database, pauses } = open(t, [40, 7, 1], { times: 3 });
   for (let writes = 0; writes < 3; writes++) await database.write(BATCH);
   assert.deepEqual(pauses, [120, 21]);
 });
 
-test("what has passed since counts", async (t) => {
+test("the time since the last write shortens the pause", async (t) => {
   const { database, pauses, time } = open(t, [40, 40, 40]);
   await database.write(BATCH);
   time.nowMs += 15;
@@ -51,7 +51,7 @@ test("what has passed since counts", async (t) => {
   assert.deepEqual(pauses, [25]);
 });
 
-test("one that failed has taken its time, too", async (t) => {
+test("a write that failed causes a pause, too", async (t) => {
   const { database, pauses } = open(t, [800, 800], { isLocked: true });
   await assert.rejects(database.write(BATCH), UnavailableError);
   await assert.rejects(database.write(BATCH), UnavailableError);

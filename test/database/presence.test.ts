@@ -50,7 +50,7 @@ function files(path: string): string[] {
   return readdirSync(join(path, ".."));
 }
 
-/** Has a function of node:fs do this in its place, until the test ends or the function given. */
+/** Replaces a function of node:fs until the test ends or the returned function is called. */
 function replace<Name extends "existsSync" | "readdirSync" | "rmSync">(
   t: TestContext,
   name: Name,
@@ -66,7 +66,7 @@ function replace<Name extends "existsSync" | "readdirSync" | "rmSync">(
   return restore;
 }
 
-/** The names for whose claims it sees to. */
+/** The names of the ended processes that `forEnded` finds. */
 async function ended(presence: Presence): Promise<string[]> {
   const names: string[] = [];
   await presence.forEnded(async (name) => void names.push(name));
@@ -74,13 +74,13 @@ async function ended(presence: Presence): Promise<string[]> {
 }
 
 describe("forEnded()", () => {
-  test("passes over the process itself, and those that there never were", async (t) => {
+  test("finds nobody if there is only the process itself", async (t) => {
     const path = newDatabasePath(t);
     assert.deepEqual(await ended(open(t, path, "c1")), []);
     assert.deepEqual(files(path), ["gatepost.db-process-c1"]);
   });
 
-  test("passes over another process while it lives, and finds it once it is killed", async (t) => {
+  test("ignores a process while it lives, and finds it once after it is killed", async (t) => {
     const path = newDatabasePath(t);
     const own = open(t, path, "c1");
     const other = await startOther(t, path, "c2");
@@ -91,7 +91,7 @@ describe("forEnded()", () => {
     assert.deepEqual(files(path), ["gatepost.db-process-c1"]);
   });
 
-  test("passes over what somebody else has put there, and finds others all the same", async (t) => {
+  test("ignores a file that no process made, and still finds ended processes", async (t) => {
     const path = newDatabasePath(t);
     const own = open(t, path, "c1");
     writeFileSync(`${path}-process-a`, "what no process has written".repeat(100));
@@ -100,7 +100,7 @@ describe("forEnded()", () => {
     assert.deepEqual(await ended(own), ["c2"]);
   });
 
-  test("passes over one that lives without its file, which makes itself another", async (t) => {
+  test("ignores a living process without its file, which that one creates again", async (t) => {
     const path = newDatabasePath(t);
     const [own, other] = [open(t, path, "c1"), open(t, path, "c2")];
     for (const file of files(path)) rmSync(join(path, "..", file));
@@ -112,16 +112,7 @@ describe("forEnded()", () => {
     assert.deepEqual(await ended(other), []);
   });
 
-  test("closes also where its file cannot be removed", async (t) => {
-    const path = newDatabasePath(t);
-    const own = acquirePresence(path, "c1");
-    rmSync(`${path}-process-c1`);
-    mkdirSync(`${path}-process-c1`);
-    own.close();
-    assert.deepEqual(files(path), ["gatepost.db-process-c1"]);
-  });
-
-  test("closes also where its file cannot be made anew", async (t) => {
+  test("rejects if the own file cannot be created again, and close() still works", async (t) => {
     const path = newDatabasePath(t);
     const folder = join(path, "..", "lost");
     mkdirSync(folder);
@@ -131,7 +122,7 @@ describe("forEnded()", () => {
     presence.close();
   });
 
-  test("finds one that has ended again while what it left cannot be given back", async (t) => {
+  test("finds an ended process again if its release failed", async (t) => {
     const path = newDatabasePath(t);
     const own = open(t, path, "c1");
     writeFileSync(`${path}-process-c2`, "");
@@ -139,7 +130,7 @@ describe("forEnded()", () => {
     assert.deepEqual(await ended(own), ["c2"]);
   });
 
-  test("finds one that has ended in one process alone", async (t) => {
+  test("finds an ended process in only one of two processes", async (t) => {
     const path = newDatabasePath(t);
     const [one, other] = [open(t, path, "c1"), open(t, path, "c2")];
     writeFileSync(`${path}-process-c3`, "");
@@ -151,14 +142,14 @@ describe("forEnded()", () => {
     assert.deepEqual(await ended(other), []);
   });
 
-  test("passes over one that has closed", async (t) => {
+  test("ignores a process that has closed", async (t) => {
     const path = newDatabasePath(t);
     const own = open(t, path, "c1");
     acquirePresence(path, "c2").close();
     assert.deepEqual(await ended(own), []);
   });
 
-  test("passes over one that closes while it is looked at, and makes it no file", async (t) => {
+  test("ignores a process that closes meanwhile, and does not create its file again", async (t) => {
     const path = newDatabasePath(t);
     const [own, other] = [open(t, path, "c1"), acquirePresence(path, "c2")];
     const restore = replace(t, "readdirSync", ((folder: string) => {
@@ -171,7 +162,7 @@ describe("forEnded()", () => {
     assert.deepEqual(files(path), ["gatepost.db-process-c1"]);
   });
 
-  test("finds one that has closed and could not remove its file", async (t) => {
+  test("finds a process that has closed and could not remove its file", async (t) => {
     const path = newDatabasePath(t);
     const [own, other] = [open(t, path, "c1"), acquirePresence(path, "c2")];
     const restore = replace(t, "rmSync", () => {
@@ -182,7 +173,7 @@ describe("forEnded()", () => {
     assert.deepEqual(await ended(own), ["c2"]);
   });
 
-  test("of one database finds nobody of another beside it", async (t) => {
+  test("ignores the processes of another database in the same folder", async (t) => {
     const path = newDatabasePath(t);
     const own = open(t, path, "c1");
     writeFileSync(`${path}2-process-c2`, "");
@@ -191,14 +182,14 @@ describe("forEnded()", () => {
 });
 
 describe("acquirePresence()", () => {
-  test("makes an empty file that only its owner may read", (t) => {
+  test("creates an empty file that only its owner may read", (t) => {
     const path = newDatabasePath(t);
     open(t, path, "c1");
     const { mode, size } = statSync(`${path}-process-c1`);
     assert.deepEqual([mode & 0o777, size], [0o600, 0]);
   });
 
-  test("leaves the files of the dead until what they held has been given back", async (t) => {
+  test("leaves the file of an ended process until forEnded() has found it", async (t) => {
     const path = newDatabasePath(t);
     writeFileSync(path, "");
     writeFileSync(`${path}-process-c1`, "");
@@ -210,13 +201,22 @@ describe("acquirePresence()", () => {
     ]);
   });
 
-  test("leaves nothing behind once it is closed", (t) => {
+  test("leaves no file after close()", (t) => {
     const path = newDatabasePath(t);
     acquirePresence(path, "c1").close();
     assert.equal(existsSync(`${path}-process-c1`), false);
   });
 
-  test("makes its file anew where another has removed it before it was locked", async (t) => {
+  test("returns a presence that closes even if its file cannot be removed", (t) => {
+    const path = newDatabasePath(t);
+    const own = acquirePresence(path, "c1");
+    rmSync(`${path}-process-c1`);
+    mkdirSync(`${path}-process-c1`);
+    own.close();
+    assert.deepEqual(files(path), ["gatepost.db-process-c1"]);
+  });
+
+  test("creates its file again if another process removed it before the lock", async (t) => {
     const path = newDatabasePath(t);
     const restore = replace(t, "existsSync", (file) => {
       restore();
@@ -228,14 +228,14 @@ describe("acquirePresence()", () => {
     assert.deepEqual(await ended(open(t, path, "c2")), [], "it is locked");
   });
 
-  test("leaves no file where it cannot lock it, which would say that it has ended", (t) => {
+  test("leaves no file without a lock, which would mean that the process has ended", (t) => {
     const path = newDatabasePath(t);
     writeFileSync(`${path}-process-c1`, "what cannot be locked".repeat(100));
     assert.throws(() => acquirePresence(path, "c1"), UnavailableError);
     assert.deepEqual(files(path), []);
   });
 
-  test("of many processes at once hides none from the others", async (t) => {
+  test("keeps the files of all processes that start at once", async (t) => {
     const path = newDatabasePath(t);
     const names = ["c1", "c2", "c3", "c4"];
     await Promise.all(names.map((name) => startOther(t, path, name)));
@@ -245,7 +245,7 @@ describe("acquirePresence()", () => {
   });
 });
 
-test("somebody is present for as long as a process lives, however often it is asked", async (t) => {
+test("isAnybodyPresent() is true as long as a process lives, at each call", async (t) => {
   const path = newDatabasePath(t);
   assert.equal(isAnybodyPresent(path), false);
   const other = await startOther(t, path, "p1");

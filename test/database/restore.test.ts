@@ -9,7 +9,7 @@ import { prepareSqliteFile } from "../../src/database/migrate.ts";
 import { restoreSqlite } from "../../src/database/restore.ts";
 import { makeFolder } from "../helpers/database.ts";
 
-/** Not imported by name: those follow what stands in their place. */
+/** Not imported by name: imported names would refer to the mocks. */
 const { linkSync, renameSync } = fs;
 
 const KEPT = "gatepost.db.before-19700101T000000Z";
@@ -32,7 +32,7 @@ for (const hasLinks of [true, false]) {
   });
 }
 
-test("a restore in the place of a lost database that fails leaves its log", async (t) => {
+test("a failed restore of a lost database leaves the log of that database", async (t) => {
   const { path, attempt } = stage(t, true);
   for (let step = 1, hasFailed = true; hasFailed; step++) {
     const { error, hasInjected, files } = await attempt(step, () => rmSync(path));
@@ -45,13 +45,13 @@ test("a restore in the place of a lost database that fails leaves its log", asyn
   }
 });
 
-/** What its setting says. */
+/** The setting that names the content of a database. */
 function read(path: string): unknown {
   using connection = new DatabaseSync(path);
   return connection.prepare("SELECT value FROM settings WHERE name = 'is'").get()?.["value"];
 }
 
-/** A database in whose log its last change is, and a backup of it. */
+/** A database whose last change is only in its log, and an older backup of it. */
 function stage(t: TestContext, hasLinks: boolean) {
   const [made, folder] = [makeFolder(t), makeFolder(t)];
   const [origin, backup] = [join(made, "origin.db"), join(made, "backup.db")];
@@ -64,7 +64,7 @@ function stage(t: TestContext, hasLinks: boolean) {
   const path = join(folder, "gatepost.db");
   return {
     path,
-    /** Restores, where the names of files can be changed but for once, at that step. */
+    /** Restores; the change of a file name at this step fails. */
     async attempt(step: number, lose = () => {}) {
       for (const name of readdirSync(folder)) rmSync(join(folder, name), { recursive: true });
       for (const end of ["", "-wal"]) copyFileSync(join(made, `left.db${end}`), path + end);
@@ -81,7 +81,7 @@ function stage(t: TestContext, hasLinks: boolean) {
       };
       const mocks = [
         t.mock.method(fs, "linkSync", hasLinks ? failing(linkSync) : refuse),
-        // After the last the folder is still to be put on disk, which fails as well.
+        // The step after the last rename is the flush of the folder, which must fail as well.
         t.mock.method(fs, "renameSync", failing((from, to) => {
           renameSync(from, to);
           if (to === path && from.endsWith(".restoring") && ++steps === step) {

@@ -19,16 +19,16 @@ function isRefusal(error: unknown): boolean {
   return error instanceof UnavailableError && !(error instanceof OutcomeUnknownError);
 }
 
-test("after an outage a node that answers slowly is taken", async (t) => {
+test("after an outage a node that responds slowly is used", async (t) => {
   const { ask, does } = await stage(t);
   await lose(t, ask, does);
   does((request, response) => void setTimeout(() => succeed(request, response), 700));
   assert.equal((await ask()).length, 1);
-  // Again all have the time that they had.
+  // Every request has its usual time again.
   assert.equal((await Promise.all([ask(), ask()])).length, 2);
 });
 
-test("while a node is silent one request at a time waits for it, the others fail", async (t) => {
+test("while a node is silent one request at a time waits for it, and others fail", async (t) => {
   const { ask, does } = await stage(t);
   await lose(t, ask, does);
   does(hang);
@@ -42,7 +42,7 @@ test("while a node is silent one request at a time waits for it, the others fail
   assert.ok((took.at(-2) ?? 0) < 900, `${took}`);
 });
 
-test("who has no time left to ask is told why those before had no result", async (t) => {
+test("a request without time left fails with the reasons of earlier requests", async (t) => {
   const { ask, does } = await stage(t);
   await lose(t, ask, does);
   const why = /cannot be reached: 127\.0\.0\.1:\d+: HTTP 503 leader not found$/;
@@ -52,20 +52,20 @@ test("who has no time left to ask is told why those before had no result", async
   await assert.rejects(ask("", 0), { message: /cannot be reached: no node has answered in time$/ });
 });
 
-test("while nodes are silent all are told the same, whichever they asked", async (t) => {
+test("while nodes are silent all requests after the first fail with one message", async (t) => {
   const { ask, does } = await stage(t, 2);
   does(hang);
-  const told = [];
+  const messages = [];
   for (const forMs of [150, 200, 250, 300]) {
     const failure = await ask("", forMs).catch((error: Error) => error.message);
-    told.push(String(failure).replaceAll(/127\.0\.0\.1:\d+/g, "NODE"));
+    messages.push(String(failure).replaceAll(/127\.0\.0\.1:\d+/g, "NODE"));
   }
   const silent = "NODE: no response in time";
   const message = `The database cannot be reached: ${silent}; ${silent}`;
-  assert.deepEqual(told.slice(1), [message, message, message]);
+  assert.deepEqual(messages.slice(1), [message, message, message]);
 });
 
-test("a request is told why it failed, although others have results meanwhile", async (t) => {
+test("a request fails with its own reason, although others succeed meanwhile", async (t) => {
   const { ask, does } = await stage(t);
   does(async (request, response) => {
     if ((await text(request)).includes("small")) succeed(request, response);
@@ -81,7 +81,7 @@ test("a request is told why it failed, although others have results meanwhile", 
   await asked;
 });
 
-test("a leader that falls silent is left after a second, however large a request", async (t) => {
+test("a silent leader is left after a second, even for a request of 4 MiB", async (t) => {
   const { ask, does } = await stage(t, 2);
   let leader: string | undefined;
   does((request, response) => {
@@ -98,7 +98,7 @@ test("a leader that falls silent is left after a second, however large a request
   assert.ok(tookMs < 1_900, `${tookMs} ms`);
 });
 
-test("who has answered is asked from then on", async (t) => {
+test("the node that responded first gets all later requests", async (t) => {
   const { ask, does } = await stage(t, 3);
   const hosts = new Set<unknown>();
   does((request, response) => {
@@ -124,10 +124,10 @@ test("the leader that a node names is asked at once", async (t) => {
     tookMs.push(performance.now() - startedMs);
     assert.equal(redirects, 1);
   }
-  assert.ok(Math.min(...tookMs) < 40, `${tookMs}`); // the pause after a failure
+  assert.ok(Math.min(...tookMs) < 40, `${tookMs}`); // less than the pause after a failure
 });
 
-test("a node that was silent is not asked because another names it as the leader", async (t) => {
+test("a silent node is not asked again although another names it as the leader", async (t) => {
   const { ask, does } = await stage(t, 2);
   let leader: string | undefined;
   let askedLeader = 0;
@@ -142,7 +142,7 @@ test("a node that was silent is not asked because another names it as the leader
   assert.equal(askedLeader, before);
 });
 
-test("a node is asked whether it lives only for as long as a request is under way", async (t) => {
+test("a node is probed only while a large request is in flight", async (t) => {
   const { ask, does } = await stage(t);
   let probes = 0;
   const probed = Promise.withResolvers<void>();
@@ -164,7 +164,7 @@ test("a node is asked whether it lives only for as long as a request is under wa
   assert.equal(probes, 1);
 });
 
-test("the small requests beside a large one have one connection", async (t) => {
+test("the probes during a large request use one connection", async (t) => {
   const { ask, does } = await stage(t);
   const connections: unknown[] = [];
   let finish = () => {};
@@ -189,7 +189,7 @@ test("the small requests beside a large one have one connection", async (t) => {
   assert.ok(connections.length >= 3 && new Set(connections).size === 1);
 });
 
-test("only a request that may take long and loads nothing has small ones beside it", async (t) => {
+test("request() probes the node only with more than 1 s and without a body", async (t) => {
   const { does, nodes: [node = ""], request } = await stage(t);
   let probes = 0;
   does(async (incoming, response) => {
@@ -208,7 +208,7 @@ test("only a request that may take long and loads nothing has small ones beside 
   }
 });
 
-test("a large request is given up where its node falls silent in the middle of it", async (t) => {
+test("a large request is sent again if its node no longer responds to probes", async (t) => {
   const { ask, does } = await stage(t);
   let [probes, requests] = [0, 0];
   does((request, response) => {
@@ -230,7 +230,7 @@ test("a large request is given up where its node falls silent in the middle of i
   assert.equal((await asked).length, 1);
 });
 
-test("the end of a connection counts once, however many requests it has served", async (t) => {
+test("a connection that ends counts as one change, even after many requests", async (t) => {
   const { ask, does, leaderChanges } = await stage(t);
   for (let count = 0; count < 20; count++) await ask();
   const before = leaderChanges();
@@ -244,15 +244,15 @@ test("the end of a connection counts once, however many requests it has served",
   assert.equal(leaderChanges() - before, 1);
 });
 
-test("what is answered leaves nothing that would keep the process from its end", async (t) => {
+test("a request leaves no timer after its response", async (t) => {
   const { ask } = await stage(t);
   const waits = () => process.getActiveResourcesInfo().filter((name) => name === "Timeout").length;
   const before = waits();
   for (const size of [1, 2 ** 20]) await ask("x".repeat(size), 60_000);
-  await until(() => waits() === before, () => `${waits()} timers`, 700); // each was a second's
+  await until(() => waits() === before, () => `${waits()} timers`, 700); // each runs for a second
 });
 
-test("a node that redirects to itself is asked in intervals", async (t) => {
+test("a node that redirects to itself is asked again with pauses", async (t) => {
   const { ask, asked, does } = await stage(t);
   does(({ headers }, response) =>
     void response.writeHead(301, { Location: `http://${headers.host}/` }).end());
@@ -261,7 +261,7 @@ test("a node that redirects to itself is asked in intervals", async (t) => {
   assert.ok(asked() > 3 && asked() < 20, `${asked()} requests`);
 });
 
-test("a cluster that cannot be reached: what each node has said", async (t) => {
+test("the error of an unreachable cluster has the last failure of each node", async (t) => {
   const { ask, does, nodes } = await stage(t, 3);
   const [silent, lonely, busy] = nodes.toSorted();
   does((request, response) => {
@@ -275,7 +275,7 @@ test("a cluster that cannot be reached: what each node has said", async (t) => {
   await assert.rejects(ask("", 600), { message });
 });
 
-test("a page in place of a result is shown as far as it says what it is", async (t) => {
+test("an error shows only the beginning of a page in place of a result", async (t) => {
   const { ask, does, nodes: [node] } = await stage(t);
   for (const status of [200, 502]) {
     does((_, response) => void response.writeHead(status).end(`<html>${"x".repeat(10_000)}`));
@@ -286,7 +286,7 @@ test("a page in place of a result is shown as far as it says what it is", async 
 });
 
 for (const content of ['{"results":[]}', '{"results":[{},{}]}', '{"results":null}', "{}", ""]) {
-  test(`${content || "nothing"} is no result of one statement: it may have run`, async (t) => {
+  test(`a statement may have run if the content is ${content || "empty"}`, async (t) => {
     const { ask, does } = await stage(t);
     does((_, response) => void response.end(content));
     await assert.rejects(ask("", 400), OutcomeUnknownError);
@@ -296,15 +296,15 @@ for (const content of ['{"results":[]}', '{"results":[{},{}]}', '{"results":null
   });
 }
 
-for (const how of ["breaks off", "stands still"] as const) {
-  test(`a response that ${how} in its middle: it may have run, and is asked again`, async (t) => {
+for (const how of ["breaks off", "stalls"] as const) {
+  test(`a statement may have run if its response ${how}`, async (t) => {
     const { ask, asked, does } = await stage(t);
     const begin: Handle = ({ socket }, response) => {
       response.write('{"results":[{', () => how === "breaks off" && socket.destroy());
     };
     does(begin);
     await assert.rejects(ask("", 300), OutcomeUnknownError);
-    if (how === "stands still") return;
+    if (how === "stalls") return;
     const before = asked();
     does((request, response) => (asked() === before + 1 ? begin : succeed)(request, response));
     assert.deepEqual([await ask(), asked()], [[{}], before + 2]);
@@ -312,8 +312,8 @@ for (const how of ["breaks off", "stands still"] as const) {
 }
 
 for (const isKept of [false, true]) {
-  const where = isKept ? " on a connection that was kept open" : "";
-  test(`what may have run${where} stays so, whatever is refused after it`, async (t) => {
+  const where = isKept ? " on a kept connection" : "";
+  test(`a statement that may have run${where} still may after later refusals`, async (t) => {
     const { ask, asked, does } = await stage(t);
     if (isKept) await ask();
     const first = asked() + 1;
@@ -334,8 +334,8 @@ for (const [status, content, mayHaveRun] of [
   [503, "busy", true],
   [503, "leader not found", false],
 ] as const) {
-  const says = mayHaveRun ? "may have run" : "surely has not run";
-  test(`what is answered with ${status} ${content} ${says}`, async (t) => {
+  const name = `a statement ${mayHaveRun ? "may" : "cannot"} have run`;
+  test(`${name} if the response is ${status} ${content}`, async (t) => {
     const { ask, does } = await stage(t);
     does((_, response) => response.writeHead(status).end(content));
     await assert.rejects(ask("", 150), (error) => isRefusal(error) !== mayHaveRun &&
@@ -343,14 +343,14 @@ for (const [status, content, mayHaveRun] of [
   });
 }
 
-test("another redirect than that to the leader is followed by nobody", async (t) => {
+test("a redirect with a status other than 301 is not followed", async (t) => {
   const { ask, does, nodes: [node] } = await stage(t);
   const message = `The database cannot be reached: ${node}: HTTP 307 moved`;
   does((_, response) => response.writeHead(307, { Location: "http://127.0.0.1:1/" }).end("moved"));
   await assert.rejects(ask("", 150), { name: "UnavailableError", message });
 });
 
-test("a client that is closed asks no more", async (t) => {
+test("a closed client stops repeating a request", async (t) => {
   const { ask, asked, does, close } = await stage(t);
   does(refuse);
   const failed = assert.rejects(ask(), isRefusal);
@@ -361,14 +361,14 @@ test("a client that is closed asks no more", async (t) => {
   assert.ok(asked() <= before + 1, `${asked() - before} requests`);
 });
 
-test("to look for who leads stores nothing, whatever was answered", async (t) => {
+test("findLeader() fails with UnavailableError even if its statement may have run", async (t) => {
   const { does, findLeader } = await stage(t);
   does((_, response) => response.writeHead(503).end("busy"));
   await assert.rejects(findLeader(150), (error: Error) =>
     isRefusal(error) && error.message.endsWith(": HTTP 503 busy"));
 });
 
-test("how far the node's clock is ahead is known by its answers, where they say it", async (t) => {
+test("aheadMs() follows the Date header of the last response, and is 0 without one", async (t) => {
   const { ask, does, aheadMs } = await stage(t);
   for (const hours of [1, -1]) {
     does((request, response) => {
@@ -386,10 +386,10 @@ test("how far the node's clock is ahead is known by its answers, where they say 
   assert.equal(aheadMs(), 0);
 });
 
-for (const said of ["", "HTTP/1.1 400 Bad Request\r\n\r\n"]) {
-  test(`TLS that met ${said.trim() || "nobody"}: it has not run, as one line says`, async (t) => {
+for (const sent of ["", "HTTP/1.1 400 Bad Request\r\n\r\n"]) {
+  test(`TLS to a node that sends "${sent.trim()}" fails with one line, as not run`, async (t) => {
     const server = createTcpServer((socket) => {
-      socket.on("error", () => {}).once("data", () => said ? socket.end(said) : socket.destroy());
+      socket.on("error", () => {}).once("data", () => sent ? socket.end(sent) : socket.destroy());
     });
     const nodes = [await listen(server)];
     const client = createRqliteClient({ nodes, isTls: true, credentials: undefined });
@@ -400,7 +400,7 @@ for (const said of ["", "HTTP/1.1 400 Bad Request\r\n\r\n"]) {
   });
 }
 
-/** A client of some nodes, which do as they are told. */
+/** A client of several nodes, whose responses the test chooses. */
 async function stage(t: TestContext, count = 1) {
   let handle = succeed;
   let asked = 0;
@@ -430,7 +430,7 @@ async function stage(t: TestContext, count = 1) {
   };
 }
 
-/** Nobody leads for six seconds. */
+/** Leaves the cluster without a leader for six seconds. */
 async function lose(
   t: TestContext,
   ask: (param: string, forMs: number) => Promise<unknown>,

@@ -6,7 +6,7 @@ import { createRqliteClient } from "../../src/database/rqlite_client.ts";
 import { createRqliteClock } from "../../src/database/rqlite_clock.ts";
 import type { Log } from "../../src/base/log.ts";
 
-test("clocks that agree: no warning, and a difference of a few milliseconds at most", async (t) => {
+test("clocks that agree differ by at most 20 ms and cause no warning", async (t) => {
   const { clock, warnings } = await stage(t, [0, 0, 0]);
   await clock.look();
   assert.equal(clock.state(), "ok");
@@ -14,7 +14,7 @@ test("clocks that agree: no warning, and a difference of a few milliseconds at m
   assert.deepEqual(warnings, []);
 });
 
-test("ours is 400 ms ahead: one warning, and ready", async (t) => {
+test("a clock that is 400 ms ahead is ok and causes one warning", async (t) => {
   const { clock, warnings } = await stage(t, [-400, -400, -400]);
   await clock.look();
   await clock.look();
@@ -23,13 +23,13 @@ test("ours is 400 ms ahead: one warning, and ready", async (t) => {
   assert.equal(warnings.length, 1);
 });
 
-test("ours is 1.5 s behind: ready", async (t) => {
+test("a clock that is 1.5 s behind is ok", async (t) => {
   const { clock } = await stage(t, [1_500, 1_500, 1_500]);
   await clock.look();
   assert.equal(clock.state(), "ok");
 });
 
-test("ours is 3 s behind: not ready after the first look, and again when it is set", async (t) => {
+test("a clock that is 3 s behind is skewed from the first look on, until it is set", async (t) => {
   const { clock, set } = await stage(t, [3_000, 3_000, 3_000]);
   await clock.look();
   assert.equal(clock.state(), "clock_skewed");
@@ -38,33 +38,33 @@ test("ours is 3 s behind: not ready after the first look, and again when it is s
   assert.equal(clock.state(), "ok");
 });
 
-test("what is started goes by the first look, also where one node is silent", async (t) => {
+test("start() resolves after the first look, even if one node is silent", async (t) => {
   const { clock } = await stage(t, [3_600_000, 3_600_000, NaN]);
   const stop = await clock.start();
   assert.equal(clock.state(), "clock_skewed");
   stop();
 });
 
-test("one node whose clock is wrong, or that is down, makes nobody else unready", async (t) => {
+test("our clock is ok although one node has a wrong clock and another is down", async (t) => {
   const { clock, warnings } = await stage(t, [0, 60_000, 0], ["127.0.0.1:1"]);
   await clock.look();
   assert.equal(clock.state(), "ok");
   assert.deepEqual(warnings, []);
 });
 
-test("of two nodes that differ the one that agrees with ours counts", async (t) => {
+test("our clock is ok if it agrees with one of two nodes", async (t) => {
   const { clock } = await stage(t, [60_000, 0]);
   await clock.look();
   assert.equal(clock.state(), "ok");
 });
 
-test("of three nodes that differ the two that agree with each other count", async (t) => {
+test("our clock is skewed if two of three nodes agree on another time", async (t) => {
   const { clock } = await stage(t, [60_000, 0, 60_000]);
   await clock.look();
   assert.equal(clock.state(), "clock_skewed");
 });
 
-test("what goes wrong once more after it was set is warned of once more", async (t) => {
+test("a clock that is wrong again after it was set causes another warning", async (t) => {
   const { clock, warnings, set } = await stage(t, [-400]);
   await clock.look();
   set([0]);
@@ -75,11 +75,11 @@ test("what goes wrong once more after it was set is warned of once more", async 
   assert.equal(warnings.length, 2);
 });
 
-test("a node that ignores foreign keys is an error until it does not", async (t) => {
+test("a node that restarts without foreign keys is logged once as an error", async (t) => {
   const keys: (0 | 1)[] = [1, 0];
   const { clock, errors, news, set } = await stage(t, [0, NaN], [], keys);
   const well = () => clock.nodes().map(([, isWell]) => isWell);
-  for (let look = 0; look < 3; look++) await clock.look(); // it is being started again
+  for (let look = 0; look < 3; look++) await clock.look(); // the second node restarts
   set([0, 0]);
   for (let look = 0; look < 2; look++) await clock.look();
   assert.equal(errors.length, 1);
@@ -90,7 +90,7 @@ test("a node that ignores foreign keys is an error until it does not", async (t)
   assert.deepEqual([news, well()], [["a node of the database works again"], [true, true]]);
 });
 
-test("a node that ignores foreign keys does not work from the first look on", async (t) => {
+test("a node without foreign keys does not work from the first look on", async (t) => {
   const keys: (0 | 1)[] = [1, 0];
   const { clock, news } = await stage(t, [0, 0], [], keys);
   const well = () => clock.nodes().map(([, isWell]) => isWell);
@@ -103,7 +103,7 @@ test("a node that ignores foreign keys does not work from the first look on", as
   assert.deepEqual([news, well()], [["a node of the database works again"], [true, true]]);
 });
 
-test("a node that is down for some seconds is logged, and when it answers again", async (t) => {
+test("a node that is down for three looks is logged, and again when it responds", async (t) => {
   const { clock, warnings, news, set } = await stage(t, [0, NaN], ["127.0.0.1:1"]);
   const well = () => clock.nodes().map(([, isWell]) => isWell);
   for (let look = 0; look < 2; look++) await clock.look();
@@ -117,7 +117,7 @@ test("a node that is down for some seconds is logged, and when it answers again"
   assert.deepEqual(well(), [true, true, false]);
 });
 
-test("a node that stores nothing while others do is logged, and when it does again", async (t) => {
+test("a node that stores nothing while others do is logged, and again when it does", async (t) => {
   const { clock, warnings, news, stop } = await stage(t, [0, 0, 0]);
   stop([1]);
   for (let look = 0; look < 5; look++) await clock.look();
@@ -131,7 +131,7 @@ test("a node that stores nothing while others do is logged, and when it does aga
   assert.deepEqual(news, ["a node of the database works again"]);
 });
 
-test("a node without credentials, tables, a file or a way to it is logged with that", async (t) => {
+test("a node that refuses, or has no table, file or route, is logged with that", async (t) => {
   const { clock, reasons } = await stage(t, [0, -Infinity, Infinity, 1e300, -1e300]);
   for (let look = 0; look < 3; look++) await clock.look();
   assert.deepEqual(reasons, [
@@ -143,9 +143,9 @@ test("a node without credentials, tables, a file or a way to it is logged with t
 });
 
 /**
- * Nodes whose clocks are ahead of ours by so many milliseconds (NaN: silent; -Infinity: refuses the
- * credentials; Infinity: holds nothing; 1e300: has lost its file; -1e300: is not reached by its
- * proxy); others are down.
+ * Nodes whose clocks are ahead of ours by these milliseconds (NaN: silent; -Infinity: refuses the
+ * credentials; Infinity: has no tables; 1e300: has lost its file; -1e300: its proxy cannot reach
+ * it), and other nodes that are down.
  */
 async function stage(
   t: TestContext,
@@ -205,7 +205,7 @@ async function stage(
     reasons,
     errors,
     set: (newMs: readonly number[]) => void (offsets = newMs),
-    /** Which nodes store nothing from now on. */
+    /** Makes only these nodes store nothing from now on. */
     stop: (indexes: readonly number[]) => void (stopped = indexes),
   };
 }

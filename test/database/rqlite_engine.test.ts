@@ -23,7 +23,7 @@ import { mountSmallDisk } from "../helpers/small_disk.ts";
 
 const cluster = await runRqlited();
 after(() => cluster.stop());
-/** Where SQLite has what it holds beside its files, in this process alone and from now on. */
+/** The folder of SQLite's temporary files, in this process from now on. */
 const TEMPORARY = process.env["SQLITE_TMPDIR"] = makeFolder({ after });
 const SEAL = createSeal(undefined);
 const COPYING = AbortSignal.any([]);
@@ -37,7 +37,7 @@ function engineOf(address: string, credentials = ""): Promise<Engine> {
   return createEngine(result.config);
 }
 
-/** The engine of the cluster, which now holds what the file at `path` does, or nothing. */
+/** Loads into the cluster what `make` writes to a file, or nothing; returns its engine. */
 async function stage(t: TestContext, make: (path: string) => void = () => {}): Promise<Engine> {
   const path = join(makeFolder(t), "content.db");
   new DatabaseSync(path).exec("PRAGMA user_version = 0; VACUUM");
@@ -50,7 +50,7 @@ async function stage(t: TestContext, make: (path: string) => void = () => {}): P
   return engineOf(cluster.address);
 }
 
-/** The cluster, which has u1 and u2, and a copy of it that was made before u2 came. */
+/** The cluster with users u1 and u2, and a copy of it that was made before u2. */
 async function stageCopy(t: TestContext) {
   const copy = join(makeFolder(t), "copy.db");
   const direct = await stage(t);
@@ -60,7 +60,7 @@ async function stageCopy(t: TestContext) {
   return { copy, direct };
 }
 
-/** A copy of a file that has u1. */
+/** A copy of a database file with user u1. */
 async function copyFile(t: TestContext) {
   const folder = makeFolder(t);
   const copy = join(folder, "copy.db");
@@ -75,7 +75,7 @@ async function reasonOf(engine: Engine, seal = SEAL): Promise<string> {
   return state.kind === "unusable" ? state.reason : state.kind;
 }
 
-/** Opens it, stores a user, and closes it. */
+/** Opens the database, stores a user, and closes it. */
 async function addUser(engine: Engine, id: string): Promise<void> {
   const database = await engine.open();
   const user = { id, username: id, phc: "$phc", scopes: [], createdAtMs: 1 };
@@ -89,7 +89,7 @@ async function listUsers(engine: Engine): Promise<string[]> {
   return rows.map(({ id }) => id);
 }
 
-/** Opens it, stores a key of access tokens as a process with this seal does, and closes it. */
+/** Opens the database, stores a signing key that this seal encrypted, and closes it. */
 async function addKey(engine: Engine, seal: ReturnType<typeof createSeal>): Promise<void> {
   const database = await engine.open();
   const times = { createdAtMs: 1, signsFromMs: 1, tokenTtlMs: 1 };
@@ -97,7 +97,7 @@ async function addKey(engine: Engine, seal: ReturnType<typeof createSeal>): Prom
   await database.write([insertKey(key)]).finally(database.close);
 }
 
-test("an empty cluster has no database; to open it makes one", async (t) => {
+test("an empty cluster has no database until open() makes one", async (t) => {
   const engine = await stage(t);
   assert.deepEqual([await engine.exists(), await engine.judge(SEAL)], [false, { kind: "missing" }]);
   await addUser(engine, "u1");
@@ -108,14 +108,14 @@ test("an empty cluster has no database; to open it makes one", async (t) => {
   assert.deepEqual([await engine.exists(), await listUsers(engine)], [true, ["u1"]]);
 });
 
-for (const [content, make] of [["nothing", undefined], ["an old one", writeOldDatabase]] as const) {
-  test(`many that open at once a cluster with ${content} find the newest schema`, async (t) => {
+for (const [which, make] of [["an empty", undefined], ["an old", writeOldDatabase]] as const) {
+  test(`six open() at once of ${which} cluster make the newest schema`, async (t) => {
     const engine = await stage(t, make);
     const opened = await Promise.all(Array.from({ length: 6 }, () => engine.open()));
     await Promise.all(opened.map((database) => database.close()));
     const found = await engine.look(({ query }) => query(sql`PRAGMA user_version`));
     assert.deepEqual(found, [{ user_version: NEWEST_VERSION }]);
-    // The old one is sealed, and nothing else is wrong with it.
+    // The old database is sealed; nothing else is wrong with it.
     assert.match(await reasonOf(engine), /^usable$|GATEPOST_SECRET_KEY is missing/);
   });
 }
@@ -123,11 +123,11 @@ for (const [content, make] of [["nothing", undefined], ["an old one", writeOldDa
 const UNUSABLE: readonly [name: string, reason: RegExp, change: string, isOpened?: true][] = [
   ["of another program", /another program/, "PRAGMA application_id = 7"],
   ["of a newer program", /schema version is 99/, "PRAGMA user_version = 99"],
-  ["without a part", /keys\.kid is missing/, "DROP TABLE keys", true],
+  ["without a table", /keys\.kid is missing/, "DROP TABLE keys", true],
 ];
 
 for (const [name, reason, change, isOpened] of UNUSABLE) {
-  test(`a database ${name} is refused and left as it is`, async (t) => {
+  test(`judge() refuses a database ${name}, which stays unchanged`, async (t) => {
     const engine = await stage(t);
     await addUser(engine, "u1");
     await cluster.nodes[0]?.call("/db/execute", [change]);
@@ -144,7 +144,7 @@ for (const [name, reason, change, isOpened] of UNUSABLE) {
   });
 }
 
-test("a database that cannot be brought up to date is refused and left as it is", async (t) => {
+test("open() refuses a database that cannot be migrated and leaves it unchanged", async (t) => {
   const engine = await stage(t);
   await addUser(engine, "u1");
   await cluster.nodes[0]?.call("/db/execute", ["PRAGMA user_version = 1"]);
@@ -154,7 +154,7 @@ test("a database that cannot be brought up to date is refused and left as it is"
   assert.deepEqual([found, await listUsers(engine)], [[{ user_version: 1 }], ["u1"]]);
 });
 
-test("a server shows by its beat that it is there until it has stopped", async (t) => {
+test("a server has a heartbeat until it stops", async (t) => {
   const engine = await stage(t);
   const log = { debug() {}, info() {}, warn() {}, error() {} };
   const database = await engine.open(undefined, log);
@@ -164,7 +164,7 @@ test("a server shows by its beat that it is there until it has stopped", async (
   assert.deepEqual(await beats(), []);
 });
 
-test("a server that has stopped asks nothing more", async (t) => {
+test("a server sends no request after it stopped", async (t) => {
   await addUser(await stage(t), "u1");
   let asked = 0;
   const address = await passOn(t, () => asked++ < 0);
@@ -178,7 +178,7 @@ test("a server that has stopped asks nothing more", async (t) => {
   assert.equal(asked, before + 1);
 });
 
-test("where the clock is wrong a command is refused, a server is not ready", async (t) => {
+test("with a wrong clock a command is refused and a server is not ready", async (t) => {
   const engine = await stage(t);
   await addUser(engine, "u1");
   const trueNow = Date.now;
@@ -194,7 +194,7 @@ test("where the clock is wrong a command is refused, a server is not ready", asy
   await database.close();
 });
 
-test("a sealed database is opened by its key alone", async (t) => {
+test("judge() accepts a sealed database only with all of its keys", async (t) => {
   const engine = await stage(t);
   const seal = createSeal(new Uint8Array(32).fill(1));
   const database = await engine.open();
@@ -211,20 +211,20 @@ test("a sealed database is opened by its key alone", async (t) => {
   assert.equal(await reasonOf(engine, createSeal(new Uint8Array(32).fill(1), added)), "usable");
 });
 
-describe("a cluster that no server would start on", { concurrency: true }, () => {
-  test("is not reached", async () => {
+describe("no server starts on a cluster that", { concurrency: true }, () => {
+  test("cannot be reached", async () => {
     const engine = await engineOf("rqlite://127.0.0.1:1,127.0.0.1:2");
     const message = /^Database rqlite:.* cannot be reached: .*ECONNREFUSED[^\n]*$/;
     await assert.rejects(engine.open(), { name: "UnusableDatabaseError", message });
   });
 
-  test("speaks no TLS, which OpenSSL says with a line break at its end", async () => {
+  test("does not use TLS: the error of OpenSSL is shown without its line break", async () => {
     const engine = await engineOf(cluster.address.replace("rqlite:", "rqlites:"));
     const message = /^Database rqlites:.* cannot be reached: [^\n]*SSL[^\n]*$/;
     await assert.rejects(engine.open(), { name: "UnusableDatabaseError", message });
   });
 
-  test("knows other credentials", async (t) => {
+  test("refuses the credentials", async (t) => {
     const auth = { username: "gatepost", password: "right:horse" };
     const { address } = await startRqlited(t, { auth });
     const wrong = await engineOf(address, "gatepost:wrong");
@@ -234,7 +234,7 @@ describe("a cluster that no server would start on", { concurrency: true }, () =>
   });
 
   for (const [what, perm] of [["read", "query"], ["write", "execute"]] as const) {
-    test(`lets the credentials ${what} alone`, async (t) => {
+    test(`allows the credentials only to ${what}`, async (t) => {
       const auth = { username: "one", password: "horse", perms: [perm, "status", "ready"] };
       const { address } = await startRqlited(t, { auth });
       const reason = await reasonOf(await engineOf(address, "one:horse"));
@@ -247,14 +247,14 @@ describe("a cluster that no server would start on", { concurrency: true }, () =>
     assert.match(await reasonOf(await engineOf(address)), /-fk/);
   });
 
-  test("has one that is not listed", async (t) => {
+  test("has an unlisted node that ignores foreign keys", async (t) => {
     const { nodes } = await startRqlited(t, { nodes: 2, withoutFk: [1] });
     const [listed, other] = nodes.map((node) => new URL(node.url).host);
     const reason = await reasonOf(await engineOf(`rqlite://127.0.0.1:1,${listed}`));
     assert.ok(reason.startsWith(`${other} ignores foreign keys`), reason);
   });
 
-  test("is two", async (t) => {
+  test("is in fact two clusters", async (t) => {
     const [one, other] = [cluster, await startRqlited(t)].map(({ address }) =>
       new URL(address).host
     );
@@ -262,8 +262,8 @@ describe("a cluster that no server would start on", { concurrency: true }, () =>
     assert.equal(reason, `${one} and ${other} are of different clusters.`);
   });
 
-  for (const [version, says] of [["v8.25.9", "old"], [undefined, "other"]] as const) {
-    test(`has a node that is ${says}`, async (t) => {
+  for (const [version, what] of [["v8.25.9", "too old"], [undefined, "not rqlite"]] as const) {
+    test(`has a node that is ${what}`, async (t) => {
       const server = createServer((_, response) => {
         if (version) response.setHeader("X-Rqlite-Version", version);
         response.end("{}");
@@ -276,7 +276,7 @@ describe("a cluster that no server would start on", { concurrency: true }, () =>
   }
 });
 
-test("a node for which a proxy answers that it is down is one that does not answer", async (t) => {
+test("judge() warns that a node does not answer if its proxy responds with 503", async (t) => {
   const server = createServer((_, response) =>
     void response.writeHead(503).end("no healthy upstream")).listen(0, "127.0.0.1");
   t.after(() => server.close().closeAllConnections());
@@ -288,12 +288,12 @@ test("a node for which a proxy answers that it is down is one that does not answ
 });
 
 for (const [what, found, says] of [
-  ["is no part of the cluster any more", '{"results":[{"values":[[1]]}]}',
+  ["is no longer part of the cluster", '{"results":[{"values":[[1]]}]}',
     "follows no leader: it was removed from the cluster, or is cut off from it"],
   ["has lost its file", '{"results":[],"error":"unable to open database file"}',
     "has no database: unable to open database file"],
 ]) {
-  test(`a node that runs and ${what} is warned of`, async (t) => {
+  test(`judge() warns of a node that runs but ${what}`, async (t) => {
     const server = createServer(({ url }, response) => {
       response.setHeader("X-Rqlite-Version", "v8.26.8");
       if (url === "/readyz") return void response.writeHead(503).end("[+]leader does not exist");
@@ -308,7 +308,7 @@ for (const [what, found, says] of [
   });
 }
 
-test("a file moves into a cluster and out of it; what was there is kept", async (t) => {
+test("a file can be moved into a cluster and back; replaced content is kept", async (t) => {
   const folder = makeFolder(t);
   const [old, out, back] = ["old.db", "out.db", "back.db"].map((name) => join(folder, name));
   assert.ok(old && out && back);
@@ -333,8 +333,8 @@ test("a file moves into a cluster and out of it; what was there is kept", async 
   assert.deepEqual(readdirSync(folder).sort(), ["back.db", "gatepost.db", moved, "out.db", kept]);
 });
 
-for (const [how, reason] of [["is lost", "socket hang up"], ["is not waited for", "Stop"]]) {
-  test(`where the response to a restore ${how}, what was there is named`, async (t) => {
+for (const [how, reason] of [["is lost", "socket hang up"], ["is not awaited", "Stop"]]) {
+  test(`if the response to a restore ${how}, the error names the kept file`, async (t) => {
     const { copy, direct } = await stageCopy(t);
     const controller = new AbortController();
     const engine = await engineOf(await passOn(t, async (path, { socket }, pass) => {
@@ -356,7 +356,7 @@ for (const [how, reason] of [["is lost", "socket hang up"], ["is not waited for"
   });
 }
 
-test("what has been deleted of a file is not loaded, and no more room is needed", async (t) => {
+test("a restore sends no deleted content and makes no temporary file", async (t) => {
   const folder = makeFolder(t);
   const [path, copy] = [join(folder, "gatepost.db"), join(folder, "copy.db")];
   const file = await engineOf(path);
@@ -377,7 +377,7 @@ test("what has been deleted of a file is not loaded, and no more room is needed"
   assert.deepEqual(await listUsers(engine), ["u1"]);
 });
 
-test("a restore that is stopped before anything is sent says no more than that", async (t) => {
+test("a restore that is stopped before it is sent fails with the reason alone", async (t) => {
   const { copy } = await copyFile(t);
   await stage(t);
   const controller = new AbortController();
@@ -391,7 +391,7 @@ test("a restore that is stopped before anything is sent says no more than that",
   assert.ok(paths.length > 0 && !paths.includes("/db/load"), `${paths}`);
 });
 
-test("a restore waits for a leader that is still writing what it has loaded", async (t) => {
+test("a restore waits for a leader that is silent while it stores the copy", async (t) => {
   const { copy, direct } = await stageCopy(t);
   const elapsedMs = performance.now.bind(performance);
   let silent = 0;
@@ -405,7 +405,7 @@ test("a restore waits for a leader that is still writing what it has loaded", as
     }
     if (!isLoaded || silent === 3) return false;
     if (path.startsWith("/db/query")) silent++;
-    t.mock.method(performance, "now", () => elapsedMs() + silent * 6_000); // it is asked no longer
+    t.mock.method(performance, "now", () => elapsedMs() + silent * 6_000); // the request times out
     return true;
   }));
   await engine.restore(copy, SEAL, 0, COPYING);
@@ -413,9 +413,9 @@ test("a restore waits for a leader that is still writing what it has loaded", as
   assert.deepEqual(await listUsers(direct), ["u1"]);
 });
 
-test("a restore is sent again where the leader has lost its lead while it read it", async (t) => {
+test("a restore is sent again if the node stops leading while it reads it", async (t) => {
   const { copy, direct } = await stageCopy(t);
-  // As rqlite 8.26 words them.
+  // The texts of rqlite 8.26.
   const refusals = ["remote node failed to load: not leader\n", "store not ready\n"];
   const engine = await engineOf(await passOn(t, (path, response) => {
     const refusal = path === "/db/load" ? refusals.shift() : undefined;
@@ -427,7 +427,7 @@ test("a restore is sent again where the leader has lost its lead while it read i
   assert.deepEqual(await listUsers(direct), ["u1"]);
 });
 
-test("a restore that the leader answers with an error, or spoils, is no success", async (t) => {
+test("a restore fails if the leader returns an error or then has other content", async (t) => {
   const { copy, direct } = await stageCopy(t);
   for (const [spoil, reason] of [
     [undefined, '{"error":"not the leader"}'],
@@ -449,7 +449,7 @@ test("a restore that the leader answers with an error, or spoils, is no success"
   }
 });
 
-test("a restore that the leader refuses says so, and names no kept file", async (t) => {
+test("a restore to an empty cluster that the leader refuses names no kept file", async (t) => {
   const { copy } = await copyFile(t);
   await stage(t);
   const engine = await engineOf(await passOn(t, (path, response) =>
@@ -460,14 +460,14 @@ test("a restore that the leader refuses says so, and names no kept file", async 
   });
 });
 
-test("a restore that finds nobody who leads has changed nothing", async (t) => {
+test("a restore that finds no leader fails and changes nothing", async (t) => {
   const { copy, direct } = await stageCopy(t);
   const elapsedMs = performance.now.bind(performance);
   let isLost = false;
   const engine = await engineOf(await passOn(t, (path, response) => {
     if (isLost && path.startsWith("/db/query")) {
       response.writeHead(503).end("leader not found");
-      t.mock.method(performance, "now", () => elapsedMs() + 6_000); // it is asked no longer
+      t.mock.method(performance, "now", () => elapsedMs() + 6_000); // the request times out
     }
     isLost ||= path.startsWith("/db/backup");
     return response.writableEnded;
@@ -479,7 +479,7 @@ test("a restore that finds nobody who leads has changed nothing", async (t) => {
   assert.deepEqual(await listUsers(direct), ["u1", "u2"]);
 });
 
-/** The address of a node that passes on what it is asked, unless it is answered (then true). */
+/** The address of a proxy of the node. It forwards a request unless `answer` returns true. */
 async function passOn(
   t: TestContext,
   answer: (
@@ -505,7 +505,7 @@ async function passOn(
   return `rqlite://127.0.0.1:${(server.address() as AddressInfo).port}`;
 }
 
-test("a restore into an empty cluster keeps nothing, since nothing was there", async (t) => {
+test("a restore to an empty cluster makes no file of the old content", async (t) => {
   const { folder, copy } = await copyFile(t);
   const engine = await stage(t);
   const { keptAs } = await engine.restore(copy, SEAL, 0, COPYING);
@@ -514,7 +514,7 @@ test("a restore into an empty cluster keeps nothing, since nothing was there", a
 });
 
 for (const sent of ["", "not the leader"]) {
-  test(`a copy of a cluster that is "${sent}" is none, and nothing is replaced`, async (t) => {
+  test(`backup and restore fail if the leader sends "${sent}" as its copy`, async (t) => {
     const folder = makeFolder(t);
     const copy = join(folder, "copy.db");
     const direct = await stage(t);
@@ -531,7 +531,7 @@ for (const sent of ["", "not the leader"]) {
   });
 }
 
-test("a restore of a file that has a log beside it is refused: it is no backup", async (t) => {
+test("a restore of a file with a log beside it is refused: it is no backup", async (t) => {
   const engine = await stage(t);
   await addUser(engine, "u1");
   const copy = join(makeFolder(t), "copy.db");
@@ -541,7 +541,7 @@ test("a restore of a file that has a log beside it is refused: it is no backup",
   await assert.rejects(engine.restore(copy, SEAL, 0, COPYING), { message });
 });
 
-test("a restore to a cluster that does not take the credentials names the cluster", async (t) => {
+test("a restore with refused credentials fails and names the cluster", async (t) => {
   const copy = join(makeFolder(t), "copy.db");
   const direct = await stage(t);
   await addUser(direct, "u1");
@@ -555,7 +555,7 @@ test("a restore to a cluster that does not take the credentials names the cluste
   });
 });
 
-test("a backup of a cluster to a full disk says so, and leaves nothing there", async (t) => {
+test("a backup to a full disk fails with ENOSPC and leaves no file", async (t) => {
   const disk = mountSmallDisk(t, 2 ** 16);
   if (disk === undefined) return;
   const engine = await stage(t);
@@ -565,7 +565,7 @@ test("a backup of a cluster to a full disk says so, and leaves nothing there", a
   assert.deepEqual(readdirSync(disk.folder), []);
 });
 
-test("a backup may take the place of what a newer program has made", async (t) => {
+test("a restore may replace the database of a newer program", async (t) => {
   const folder = makeFolder(t);
   const copy = join(folder, "copy.db");
   const engine = await stage(t);
@@ -577,7 +577,7 @@ test("a backup may take the place of what a newer program has made", async (t) =
   assert.match(await reasonOf(await engineOf(keptAs ?? "")), /schema version is 99/);
 });
 
-test("backups that are made at once, beside writes, hold nothing that was deleted", async (t) => {
+test("simultaneous backups during writes contain no deleted content", async (t) => {
   const folder = makeFolder(t);
   const engine = await stage(t);
   const database = await engine.open();
@@ -594,7 +594,7 @@ test("backups that are made at once, beside writes, hold nothing that was delete
   for (const target of targets) assert.ok(!readFileSync(target).includes("forget me"));
 });
 
-test("a backup never takes another file's place, and leaves nothing when it fails", async (t) => {
+test("a backup never replaces a file, and leaves no file when it fails", async (t) => {
   const folder = makeFolder(t);
   const engine = await stage(t);
   await addUser(engine, "u1");
@@ -611,7 +611,7 @@ test("a backup never takes another file's place, and leaves nothing when it fail
   await assert.rejects(engine.backUp(join(folder, "new.db"), COPYING), { message });
 });
 
-test("a backup that is interrupted while the leader makes it ends at once", async (t) => {
+test("a backup that is interrupted before the leader responds ends at once", async (t) => {
   const folder = makeFolder(t);
   const controller = new AbortController();
   const reason = new Error("Interrupted.");
@@ -629,7 +629,7 @@ test("a backup that is interrupted while the leader makes it ends at once", asyn
 });
 
 for (const [sent, what] of [["SQLite format 3", "within"], ["", "before"]] as const) {
-  test(`a backup ends where the leader falls silent ${what} it`, { timeout: 10_000 }, async (t) => {
+  test(`a backup fails if the leader stalls ${what} it`, { timeout: 10_000 }, async (t) => {
     const folder = makeFolder(t);
     let isSilent = false;
     const server = createServer(({ url = "" }, response) => {
@@ -649,7 +649,7 @@ for (const [sent, what] of [["SQLite format 3", "within"], ["", "before"]] as co
   });
 }
 
-test("to restore is refused while a process works on it, and from what is no backup", async (t) => {
+test("a restore from a damaged file, or while a process is present, is refused", async (t) => {
   const folder = makeFolder(t);
   const engine = await stage(t);
   await addUser(engine, "u1");

@@ -2,14 +2,14 @@ import assert from "node:assert/strict";
 import { type TestContext, test } from "node:test";
 import { createNodeChoice, createWaitLimit } from "../../src/database/rqlite_nodes.ts";
 
-test("while nobody is known to lead the nodes are asked in turn", () => {
+test("while no leader is known the nodes are asked in turn", () => {
   const choice = createNodeChoice(["a", "b", "c"]);
   const asked = Array.from({ length: 6 }, () => choice.next());
   assert.deepEqual(asked.slice(0, 3).toSorted(), ["a", "b", "c"]);
   assert.deepEqual(asked.slice(3), asked.slice(0, 3));
 });
 
-test("who has answered leads until it fails, whatever becomes of others", () => {
+test("the node that responded is asked until it fails, even if others fail", () => {
   const choice = createNodeChoice(["a", "b", "c"]);
   choice.answered("b");
   choice.failed("a");
@@ -30,7 +30,7 @@ test("a node that was silent is asked last for five seconds", (t) => {
   assert.deepEqual(ask(), new Set(["a", "b", "c"]));
 });
 
-test("where all but one were silent that one is asked, whoever's turn it is", (t) => {
+test("if all nodes but one were silent, that one is asked each time", (t) => {
   stopClock(t);
   for (const lively of ["a", "b", "c"]) {
     const choice = createNodeChoice(["a", "b", "c"]);
@@ -39,14 +39,14 @@ test("where all but one were silent that one is asked, whoever's turn it is", (t
   }
 });
 
-test("where all were silent they are asked in turn all the same", (t) => {
+test("if all nodes were silent, they are still asked in turn", (t) => {
   stopClock(t);
   const choice = createNodeChoice(["a", "b"]);
   for (const node of ["a", "b"]) choice.silenced(node);
   assert.deepEqual([choice.next(), choice.next()].toSorted(), ["a", "b"]);
 });
 
-test("one that is said to lead is asked, unless it was silent within a second", (t) => {
+test("follow() accepts a named leader unless it was silent within the last second", (t) => {
   const pass = stopClock(t);
   const choice = createNodeChoice(["a", "b"]);
   assert.equal(choice.follow("not listed"), true);
@@ -60,7 +60,7 @@ test("one that is said to lead is asked, unless it was silent within a second", 
   assert.equal(choice.next(), "b");
 });
 
-test("the leader may have changed when another answers, one fails or a connection ends", () => {
+test("changes() rises when another node responds, a node fails or a connection ends", () => {
   const choice = createNodeChoice(["a", "b"]);
   const hasChanged = (act: () => void) => {
     const before = choice.changes();
@@ -75,7 +75,7 @@ test("the leader may have changed when another answers, one fails or a connectio
   assert.equal(hasChanged(() => choice.disconnected()), true);
 });
 
-test("where nobody answers all wait five seconds, who comes later half of one", async (t) => {
+test("while no node responds requests wait five seconds, later ones half a second", async (t) => {
   const pass = stopClock(t);
   const waitLimit = createWaitLimit();
   assert.equal(waitLimit.untilMs(performance.now()), Infinity);
@@ -83,7 +83,7 @@ test("where nobody answers all wait five seconds, who comes later half of one", 
   await waitLimit.attempt(failAfter(pass, 1_000));
   assert.equal(waitLimit.untilMs(startedMs), startedMs + 5_000);
   await waitLimit.attempt(failAfter(pass, 1_000));
-  assert.equal(waitLimit.untilMs(performance.now()), startedMs + 5_000, "since the first of them");
+  assert.equal(waitLimit.untilMs(performance.now()), startedMs + 5_000, "after the first failure");
   pass(2_900);
   assert.equal(waitLimit.untilMs(performance.now()), performance.now() + 500);
   await waitLimit.attempt(async () => ({ kind: "redirect" }));
@@ -92,7 +92,7 @@ test("where nobody answers all wait five seconds, who comes later half of one", 
   assert.equal(waitLimit.untilMs(performance.now()), Infinity);
 });
 
-test("once nobody has answered one attempt at a time has all its time", async (t) => {
+test("after a failure one attempt at a time may use all its time", async (t) => {
   const pass = stopClock(t);
   const waitLimit = createWaitLimit();
   const probes: boolean[] = [];
@@ -112,7 +112,7 @@ test("once nobody has answered one attempt at a time has all its time", async (t
   pass(1_000);
   const [first, second] = [attempt(), attempt()];
   await second();
-  await attempt()(); // while the first goes on
+  await attempt()(); // while the first is in flight
   await first();
   await attempt()();
   assert.deepEqual(probes, [false, true, false, false, true]);
@@ -125,7 +125,7 @@ function failAfter(pass: (ms: number) => void, ms: number) {
   };
 }
 
-/** Has elapsed time stand still but for what the function is given. */
+/** Stops the elapsed time; the returned function advances it. */
 function stopClock(t: TestContext): (ms: number) => void {
   let elapsedMs = 1_000_000;
   t.mock.method(performance, "now", () => elapsedMs);

@@ -31,7 +31,7 @@ const created = await fetch(`${url}/db/execute?transaction`, {
 assert.equal(created.status, 200);
 
 describe("a write whose response is lost", { concurrency: true }, () => {
-  test("is stored once, and is answered with what it changed", async (t) => {
+  test("is stored once and returns its changes", async (t) => {
     const { database, next } = await stage(t);
     next("lose");
     const changes = await database.write([
@@ -43,14 +43,14 @@ describe("a write whose response is lost", { concurrency: true }, () => {
     assert.equal(await read(database, "lost"), 2);
   });
 
-  test("also where the leader lost its office while it was committed", async (t) => {
+  test("is stored once even if the leader lost its leadership during the commit", async (t) => {
     const { database, next } = await stage(t);
     next("depose");
     assert.deepEqual(await add(database, "deposed"), [1]);
     assert.equal(await read(database, "deposed"), 1);
   });
 
-  test("has an unknown outcome after five seconds, also where it was stored", async (t) => {
+  test("has an unknown outcome after five seconds, even if it was stored", async (t) => {
     const { database, always } = await stage(t);
     always("lose");
     const startedMs = performance.now();
@@ -61,7 +61,7 @@ describe("a write whose response is lost", { concurrency: true }, () => {
     assert.equal(await read(database, "unknown"), 1);
   });
 
-  test("is never stored late: what is written after it bars a copy on its way", async (t) => {
+  test("is never stored late: the next write blocks a copy in transit", async (t) => {
     const { database, always, releaseHeld } = await stage(t);
     always("hold");
     await assert.rejects(add(database, "late"), OutcomeUnknownError);
@@ -72,7 +72,7 @@ describe("a write whose response is lost", { concurrency: true }, () => {
     assert.equal(await read(database, "afterwards"), 1);
   });
 
-  test("is never stored late where it was refused, by a copy that comes then", async (t) => {
+  test("is not stored by a late copy after its group had a conflict", async (t) => {
     const { database, next, releaseHeld } = await stage(t);
     await add(database, "full");
     next("hold");
@@ -86,7 +86,7 @@ describe("a write whose response is lost", { concurrency: true }, () => {
     assert.equal(await read(database, "neighbour"), 1);
   });
 
-  test("is never repeated as if it were not stored, where its counts cannot be read", async (t) => {
+  test("has an unknown outcome, and is stored once, if its counts cannot be read", async (t) => {
     const { database, next, always } = await stage(t);
     always("no reads");
     next("lose");
@@ -95,7 +95,7 @@ describe("a write whose response is lost", { concurrency: true }, () => {
     assert.equal(await read(database, "uncounted"), 1);
   });
 
-  test("is barred also where one was stored that was under way beside it", async () => {
+  test("is blocked even after a group that was in flight beside it was stored", async () => {
     const ledger = createLedger({ ask: () => Promise.resolve([]), aheadMs: () => 0 });
     const [beside, lost] = [ledger.begin(), ledger.begin()];
     lost.finish(false);
@@ -104,14 +104,14 @@ describe("a write whose response is lost", { concurrency: true }, () => {
     assert.ok(ledger.begin().head.some((statement) => statement.includes(id ?? "none")));
   });
 
-  test("has an unknown outcome where the leader could not store it, but others may", async (t) => {
+  test("has an unknown outcome if the leader's disk is full, as others may store it", async (t) => {
     const { database, next } = await stage(t);
     next("disk full");
     await assert.rejects(add(database, "spilled"), OutcomeUnknownError);
     await add(database, "after it");
   });
 
-  test("is waited for longer the larger it is", async (t) => {
+  test("gets more time if it is large", async (t) => {
     const { database, asked, next } = await stage(t);
     next("slow");
     await database.write([
@@ -120,7 +120,7 @@ describe("a write whose response is lost", { concurrency: true }, () => {
     assert.equal(asked().length, 1);
   });
 
-  test("each of a group gets its own result, with a conflict among them", async (t) => {
+  test("gets its own result in a group with a conflict", async (t) => {
     const { database, next } = await stage(t);
     await add(database, "taken");
     next("lose");
@@ -135,8 +135,8 @@ describe("a write whose response is lost", { concurrency: true }, () => {
   });
 });
 
-describe("a write that no leader takes", { concurrency: true }, () => {
-  test("is surely not stored", async (t) => {
+describe("a write without a leader", { concurrency: true }, () => {
+  test("fails and is not stored", async (t) => {
     const { database, always } = await stage(t);
     always("leaderless");
     await assert.rejects(add(database, "refused"), (error: unknown) =>
@@ -145,7 +145,7 @@ describe("a write that no leader takes", { concurrency: true }, () => {
     assert.equal(await read(database, "refused"), undefined);
   });
 
-  test("is stored where there is one in time, and so is what came meanwhile", async (t) => {
+  test("is stored if a leader appears in time, and so are later writes", async (t) => {
     const { database, always } = await stage(t);
     always("leaderless");
     const writes = [add(database, "patient"), add(database, "patient")];
@@ -157,7 +157,7 @@ describe("a write that no leader takes", { concurrency: true }, () => {
   });
 });
 
-test("a row of the ledger stays ten minutes, however wrong one clock is", async (t) => {
+test("the ledger keeps new rows although one clock is an hour wrong", async (t) => {
   const { database } = await stage(t);
   const [nowMs, elapsedMs] = [Date.now(), performance.now.bind(performance)];
   const ledger = () => database.query<{ id: string }>(sql`SELECT id FROM write_groups`);
@@ -174,7 +174,7 @@ test("a row of the ledger stays ten minutes, however wrong one clock is", async 
   assert.equal((await ledger()).length, 2, "one ahead");
 });
 
-test("a row is young by the later clock and old by the earlier, ours or the node's", (t) => {
+test("the ledger dates rows by the later clock and removes them by the earlier", (t) => {
   const elapsedMs = performance.now.bind(performance);
   for (const aheadMs of [-3_600_000, 3_600_000]) {
     const ledger = createLedger({ ask: () => Promise.resolve([]), aheadMs: () => aheadMs });
@@ -188,7 +188,7 @@ test("a row is young by the later clock and old by the earlier, ours or the node
   }
 });
 
-test("the ledger does not grow for ever: rows older than ten minutes are removed", async (t) => {
+test("the ledger removes rows older than ten minutes", async (t) => {
   const { database } = await stage(t);
   const elapsedMs = performance.now.bind(performance);
   const old = idBound("w", Date.now() - 11 * 60_000);
@@ -198,14 +198,14 @@ test("the ledger does not grow for ever: rows older than ten minutes are removed
   assert.deepEqual(await database.query(sql`SELECT id FROM write_groups WHERE id <= ${old}`), []);
 });
 
-test("a thousand reads at once are all answered", { timeout: 60_000 }, async (t) => {
+test("1,000 simultaneous reads all return their rows", { timeout: 60_000 }, async (t) => {
   const { database } = await stage(t);
   const numbers = Array.from({ length: 1_000 }, (_, n) => n);
   const rows = numbers.map((n) => database.query<{ n: number }>(sql`SELECT ${n} AS n`));
   assert.deepEqual((await Promise.all(rows)).map(([row]) => row?.n), numbers);
 });
 
-test("where nobody leads all wait five seconds together, who comes later a moment", async (t) => {
+test("without a leader requests wait five seconds in all, later ones a moment", async (t) => {
   const { database, always } = await stage(t);
   await add(database, "known");
   always("leaderless");
@@ -220,7 +220,7 @@ test("where nobody leads all wait five seconds together, who comes later a momen
   assert.deepEqual(await add(database, "known"), [1]);
 });
 
-test("a response that came while this process stood still counts", async (t) => {
+test("a response that arrived while this process was blocked counts", async (t) => {
   const nodes = [new URL(url).host];
   const client = createRqliteClient({ nodes, isTls: false, credentials: undefined });
   t.after(client.close);
@@ -229,13 +229,13 @@ test("a response that came while this process stood still counts", async (t) => 
   await ask();
   const changes = client.leaderChanges();
   const asked = ask();
-  await new Promise((resolve) => setImmediate(resolve)); // it is sent
+  await new Promise((resolve) => setImmediate(resolve)); // the request is sent
   Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 1_200);
   assert.equal((await asked).length, 1);
-  assert.equal(client.leaderChanges(), changes, "it was asked once");
+  assert.equal(client.leaderChanges(), changes, "the request was sent again");
 });
 
-test("a node that answered while this process stood still is followed as ever", async (t) => {
+test("a leader that responded while this process was blocked is still followed", async (t) => {
   const follower = createServer((_, response) =>
     void response.writeHead(301, { Location: url }).end());
   await once(follower.listen(0, "127.0.0.1"), "listening");
@@ -248,18 +248,18 @@ test("a node that answered while this process stood still is followed as ever", 
     client.ask(() => path, ['"SELECT 1"'], performance.now() + forMs);
   await ask("/db/query?level=weak", 5_000);
   const asked = ask("/db/query?level=weak", 5_000);
-  await new Promise((resolve) => setImmediate(resolve)); // it is sent
+  await new Promise((resolve) => setImmediate(resolve)); // the request is sent
   Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 1_200);
   await asked;
-  await assert.rejects(ask("/nowhere", 150)); // so nobody is known to lead any more
+  await assert.rejects(ask("/nowhere", 150)); // after this no leader is known
   assert.equal((await ask("/db/query?level=weak", 600)).length, 1);
 });
 
-test("a node that may have been started again is asked to apply all first", async (t) => {
+test("after a connection ends the next read goes through the Raft log", async (t) => {
   const { database, asked, disconnect } = await stage(t);
   for (let round = 0; round < 3; round++) await read(database, "anything");
   assert.match(asked().at(-1) ?? "", /level=weak/);
-  // At first a connection that has served many, then one that has served one.
+  // First a connection after many requests, then one after a single request.
   for (let time = 0; time < 2; time++) {
     await disconnect();
     await read(database, "anything");
@@ -267,20 +267,20 @@ test("a node that may have been started again is asked to apply all first", asyn
   }
 });
 
-test("a read that passing trouble prevents is an UnavailableError", async (t) => {
+test("a read of a locked database fails with UnavailableError", async (t) => {
   const { database, next } = await stage(t);
   next("locked");
   await assert.rejects(read(database, "anything"), UnavailableError);
   assert.equal(await read(database, "anything"), undefined);
 });
 
-test("a node that refuses our credentials is not the last that is asked", async (t) => {
+test("a write is sent again after a node refused the credentials", async (t) => {
   const { database, next } = await stage(t);
   next("denied");
   assert.deepEqual(await add(database, "allowed"), [1]);
 });
 
-test("a node that follows names the leader, and that one is asked from then on", async (t) => {
+test("the leader that a follower names gets this and all later requests", async (t) => {
   const { database, asked, always } = await stage(t);
   always("redirect");
   await add(database, "redirected");
@@ -292,7 +292,7 @@ type Mode =
   | ("pass" | "slow" | "lose" | "depose" | "hold" | "leaderless" | "redirect")
   | ("disk full" | "locked" | "denied" | "no reads");
 
-/** A database behind a node that does with requests as it is told. */
+/** A database behind a proxy of the node, which handles requests by its mode. */
 async function stage(t: TestContext) {
   let mode: Mode = "pass";
   let following: Mode | undefined;
@@ -359,14 +359,14 @@ async function stage(t: TestContext) {
     database,
     /** The paths of all requests. */
     asked: () => paths,
-    /** Closes all connections, as a node does that ends. */
+    /** Closes all connections, as when a node ends. */
     async disconnect(): Promise<void> {
       server.closeAllConnections();
       await new Promise((resolve) => setTimeout(resolve, 100));
     },
-    /** What becomes of the next request. */
+    /** Sets the mode of the next request. */
     next: (one: Mode) => void (following = one),
-    /** And of all from now on. */
+    /** Sets the mode of all requests from now on. */
     always: (all: Mode) => void (mode = all),
     async releaseHeld(): Promise<number> {
       await Promise.all(held.map((release) => release()));

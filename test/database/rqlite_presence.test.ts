@@ -9,7 +9,7 @@ import {
 } from "../../src/database/rqlite_presence.ts";
 import { sql, type Sql } from "../../src/database/sql.ts";
 
-test("a process whose beat stands still for 5 seconds is released once, no other is", async (t) => {
+test("only a process whose heartbeat stops for 5 seconds is released, and once", async (t) => {
   const { database, present, pass } = await stage(t);
   const one = await present("one");
   await present("two");
@@ -26,7 +26,7 @@ test("a process whose beat stands still for 5 seconds is released once, no other
   assert.deepEqual(await names(database), ["one", "two"]);
 });
 
-test("who cannot reach the database for a while takes nobody for dead after it", async (t) => {
+test("a process that could not reach the database releases nobody at once", async (t) => {
   const { database, present, pass, outage } = await stage(t);
   const one = await present("one");
   await database.write([sql`INSERT INTO processes (name, beat) VALUES ('slow', 7)`]);
@@ -41,7 +41,7 @@ test("who cannot reach the database for a while takes nobody for dead after it",
   await one.forEnded((name) => assert.fail(name));
 });
 
-test("what cannot be released is tried again, and its process known until then", async (t) => {
+test("a release that fails is tried again", async (t) => {
   const { database, present, pass } = await stage(t);
   const one = await present("one");
   await database.write([sql`INSERT INTO processes (name, beat) VALUES ('dead', 7)`]);
@@ -53,7 +53,7 @@ test("what cannot be released is tried again, and its process known until then",
   assert.deepEqual(released, ["dead"]);
 });
 
-test("one that closes is gone at once, and stays so", async (t) => {
+test("close() removes the row of the process at once and for good", async (t) => {
   const { database, present, pass } = await stage(t);
   const one = await present("one");
   await present("two");
@@ -63,7 +63,7 @@ test("one that closes is gone at once, and stays so", async (t) => {
   assert.deepEqual(await names(database), ["two"]);
 });
 
-test("one that closes while its beat is under way is gone after it", async (t) => {
+test("close() removes the row even if a heartbeat is in flight", async (t) => {
   const { database, present, pass, hold } = await stage(t);
   const one = await present("one");
   const release = hold();
@@ -75,7 +75,7 @@ test("one that closes while its beat is under way is gone after it", async (t) =
   assert.deepEqual(await names(database), []);
 });
 
-test("a beat that takes long is followed by no other until it is done", async (t) => {
+test("no heartbeat is sent until a slow one is done", async (t) => {
   const { database, present, pass, hold } = await stage(t);
   await present("one");
   const release = hold();
@@ -83,10 +83,10 @@ test("a beat that takes long is followed by no other until it is done", async (t
   release();
   await pass(2);
   const rows = await database.query<{ beat: number }>(sql`SELECT beat FROM processes`);
-  assert.deepEqual(rows, [{ beat: 3 }], "its first, the slow one, and one after that");
+  assert.deepEqual(rows, [{ beat: 3 }], "the first one, the slow one, and one after it");
 });
 
-test("one that closes without the database is found out by its beat", async (t) => {
+test("close() during an outage succeeds and leaves the row", async (t) => {
   const { database, present, outage } = await stage(t);
   const one = await present("one");
   outage(true);
@@ -94,7 +94,7 @@ test("one that closes without the database is found out by its beat", async (t) 
   assert.deepEqual(await names(database), ["one"]);
 });
 
-test("on a cluster is somebody whose beat rises, or who comes", async (t) => {
+test("isAnybodyOnCluster() is true if a heartbeat rises or a process starts", async (t) => {
   t.mock.timers.enable({ apis: ["setTimeout"] });
   const database = createMemoryDatabase();
   const isAnybody = async (meanwhile: Sql[] = []) => {
@@ -108,7 +108,7 @@ test("on a cluster is somebody whose beat rises, or who comes", async (t) => {
   await database.write([RQLITE_PROCESSES]);
   assert.equal(await isAnybody(), false, "after all have closed");
   await database.write([sql`INSERT INTO processes (name, beat) VALUES ('a', 7), ('b', 8)`]);
-  assert.equal(await isAnybody(), false, "of whom all have died");
+  assert.equal(await isAnybody(), false, "after all have died");
   assert.equal(await isAnybody([sql`UPDATE processes SET beat = 8 WHERE name = 'a'`]), true);
   assert.equal(await isAnybody([sql`INSERT INTO processes (name, beat) VALUES ('c', 7)`]), true);
 });
@@ -135,7 +135,7 @@ async function stage(t: TestContext) {
     outage(begins: boolean): void {
       isOut = begins;
     },
-    /** Has the next write wait until what is returned is called. */
+    /** Makes the next write wait until the returned function is called. */
     hold(): () => void {
       held = Promise.withResolvers();
       return held.resolve;

@@ -9,7 +9,7 @@ import type { RqliteClient, RqliteResult } from "../../src/database/rqlite_clien
 import { createRqliteReader } from "../../src/database/rqlite_reader.ts";
 import { sql } from "../../src/database/sql.ts";
 
-test("what is asked in one turn is one request, and the same question is asked once", async () => {
+test("queries of one event-loop turn are one request, and equal ones are sent once", async () => {
   const { query, asked } = stage();
   const rows = [1, 2, 1].map((n) => query<{ n: number }>(sql`SELECT ${n} AS n`));
   await turn();
@@ -18,10 +18,10 @@ test("what is asked in one turn is one request, and the same question is asked o
   assert.deepEqual(await Promise.all(rows), [[{ n: 1 }], [{ n: 2 }], [{ n: 1 }]]);
   void query(sql`SELECT ${1} AS n`);
   await turn();
-  assert.equal(asked.length, 2, "what is known is not kept");
+  assert.equal(asked.length, 2, "rows are not cached");
 });
 
-test("four requests of 64 questions are under way, and meanwhile the next gathers", async () => {
+test("four requests of 64 queries are in flight while the next one gathers", async () => {
   const { query, asked } = stage();
   const rows = Array.from({ length: 300 }, (_, n) => query<{ n: number }>(sql`SELECT ${n} AS n`));
   await turn();
@@ -39,7 +39,7 @@ test("four requests of 64 questions are under way, and meanwhile the next gather
   assert.deepEqual(found.map(([first]) => first?.n), Array.from({ length: 301 }, (_, n) => n));
 });
 
-test("what is asked waits for five seconds at most", async (t) => {
+test("a query has a deadline of five seconds", async (t) => {
   t.mock.method(performance, "now", () => 1_000_000);
   const { query, asked } = stage();
   void query(sql`SELECT 1`);
@@ -47,7 +47,7 @@ test("what is asked waits for five seconds at most", async (t) => {
   assert.equal(asked[0]?.untilMs, 1_005_000);
 });
 
-test("a question that is wrong fails alone, as what it is", async () => {
+test("a query that fails gets its own error, and the others get their rows", async () => {
   const { query, asked } = stage();
   const all = Promise.allSettled([1, 2, 3, 4, 5, 6].map((n) => query(sql`SELECT ${n} AS n`)));
   await turn();
@@ -65,7 +65,7 @@ test("a question that is wrong fails alone, as what it is", async () => {
   ]);
 });
 
-test("where nobody answers all of a request fail, with why, and the next are asked", async () => {
+test("all queries of a failed request get its reason, and later ones are sent", async () => {
   const { query, asked } = stage();
   const lost = new OutcomeUnknownError("lost");
   const isWhy = ({ name, message, stack }: Error) =>
@@ -80,29 +80,29 @@ test("where nobody answers all of a request fail, with why, and the next are ask
   assert.deepEqual(await next, [{ n: 1 }]);
 });
 
-test("a fault of this service is no trouble of the cluster's", async () => {
+test("an error of this program is not turned into an UnavailableError", async () => {
   const { query, asked } = stage();
-  const fault = new TypeError("x is not a function");
-  const failed = assert.rejects(query(sql`SELECT 1`), (error) => error === fault);
+  const mistake = new TypeError("x is not a function");
+  const failed = assert.rejects(query(sql`SELECT 1`), (error) => error === mistake);
   await turn();
-  asked[0]?.reject(fault);
+  asked[0]?.reject(mistake);
   await failed;
 });
 
-test("a read goes through the log until one has, since the leader may have changed", async () => {
+test("the first read after a possible change of leader goes through the Raft log", async () => {
   const { levels, ask, changeLeader } = stage();
   for (let read = 0; read < 3; read++) await ask();
   assert.deepEqual(levels.splice(0), ["strong", "weak", "weak"]);
   changeLeader();
   for (let read = 0; read < 2; read++) await ask();
   assert.deepEqual(levels.splice(0), ["strong", "weak"]);
-  // Whoever answers may have led only since a moment ago: that confirms nothing.
+  // The leader may have changed during this read, so it confirms nothing.
   await ask(changeLeader);
   await ask();
   assert.deepEqual(levels.splice(0), ["weak", "strong"]);
 });
 
-test("a read that fails confirms nothing; each attempt goes by what is known then", async () => {
+test("a failed read confirms no leader; each attempt chooses its level anew", async () => {
   const { levels, query, asked, ask, changeLeader } = stage();
   const failed = assert.rejects(query(sql`SELECT 1`), UnavailableError);
   await turn();
@@ -138,7 +138,7 @@ interface Asked extends PromiseWithResolvers<readonly RqliteResult[]> {
   readonly untilMs: number;
 }
 
-/** A reader whose cluster answers as the test does, and the level of each request. */
+/** A reader of a cluster that the test plays, and the level of each request. */
 function stage() {
   const asked: Asked[] = [];
   const levels: string[] = [];
@@ -159,7 +159,7 @@ function stage() {
     asked,
     levels,
     changeLeader,
-    /** Asks something that is answered; before that, `meanwhile` happens. */
+    /** Runs a query, and calls `meanwhile` before its response. */
     async ask(meanwhile = () => {}): Promise<void> {
       const rows = query(sql`SELECT 1`);
       await turn();

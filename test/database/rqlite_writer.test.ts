@@ -14,7 +14,7 @@ import { createRqliteWriter } from "../../src/database/rqlite_writer.ts";
 import { sql } from "../../src/database/sql.ts";
 import type { CommitReport } from "../../src/database/write_result.ts";
 
-test("two groups are under way, and meanwhile the next one gathers", async (t) => {
+test("two groups are in flight while the next one gathers", async (t) => {
   const { writer, asked, answer, names } = stage(t);
   const writes = [];
   for (const name of ["a", "b", "c", "d"]) {
@@ -31,7 +31,7 @@ test("two groups are under way, and meanwhile the next one gathers", async (t) =
   assert.deepEqual([asked.length, names()], [3, ["a", "b", "c", "d"]]);
 });
 
-test("a group is up to 256 batches", async (t) => {
+test("a group has up to 256 batches", async (t) => {
   const { writer, answer, reports } = stage(t);
   const writes = Array.from({ length: 600 }, (_, at) => writer.write([put(`k${at}`)]));
   await turn();
@@ -40,7 +40,7 @@ test("a group is up to 256 batches", async (t) => {
   assert.deepEqual(reports.map(({ batches }) => batches), [256, 256, 88]);
 });
 
-test("a request has a mebibyte of statements, or one batch that is larger", async (t) => {
+test("a request has up to a mebibyte of statements, or one larger batch", async (t) => {
   const { writer, asked, answer, reports } = stage(t);
   const sizes = [2 ** 20, 2 ** 19 - 200, 2 ** 19 - 200, 2 ** 19, 1, 2 ** 21, 1];
   const writes = sizes.map((size, at) => writer.write([put(`k${at}`, "x".repeat(size))]));
@@ -54,10 +54,10 @@ test("a request has a mebibyte of statements, or one batch that is larger", asyn
   assert.ok(lengths.filter((length) => length > 1.01 * 2 ** 20).length <= 1, `${lengths}`);
 });
 
-test("each batch gets the changes of its own statements, and a conflict is its own", async (t) => {
+test("each batch gets its own changes or its own ConflictError", async (t) => {
   const { writer, answer, answerAll, names } = stage(t);
   await stored(writer.write([put("taken")]), answer);
-  // Each statement of each batch, in turn, is the one that cannot be.
+  // Each statement of each batch, in turn, is the one with the conflict.
   for (let wrong = 0; wrong < 4; wrong++) {
     const batches = [0, 1].map((batch) => [0, 1].map((statement) =>
       2 * batch + statement === wrong ? put("taken") : put(`${wrong} ${batch} ${statement}`)));
@@ -76,7 +76,7 @@ test("each batch gets the changes of its own statements, and a conflict is its o
   assert.equal(names().length, 9);
 });
 
-test("while there are conflicts the groups are smaller, and grow again after", async (t) => {
+test("after a conflict the groups are smaller, and then grow again", async (t) => {
   const { writer, answer, answerAll, reports } = stage(t);
   await stored(writer.write([put("taken")]), answer);
   const writes = [put("taken"), ...Array.from({ length: 255 }, (_, at) => put(`k${at}`))]
@@ -85,11 +85,11 @@ test("while there are conflicts the groups are smaller, and grow again after", a
   await turn();
   await answerAll();
   assert.equal((await results).filter(({ status }) => status === "rejected").length, 1);
-  // The first is refused, and two of a quarter are under way before the next is larger.
+  // The first group is refused. Two of a quarter are in flight before the next one is larger.
   assert.deepEqual(reports.map(({ batches }) => batches), [1, 256, 64, 64, 127]);
 });
 
-test("of very many conflicts each is its own, and what is beside them is stored", async (t) => {
+test("ten conflicts in a group fail alone, and the other batch is stored", async (t) => {
   const { writer, answer, answerAll, names } = stage(t);
   await stored(writer.write([put("taken")]), answer);
   const batches = [...Array.from({ length: 10 }, () => put("taken")), put("a")];
@@ -100,7 +100,7 @@ test("of very many conflicts each is its own, and what is beside them is stored"
   assert.deepEqual(names(), ["a", "taken"]);
 });
 
-test("a batch with a mistake fails alone, as no conflict, and nothing is refused", async (t) => {
+test("a batch with wrong SQL fails alone and is not reported as a refusal", async (t) => {
   const { writer, answer, reports } = stage(t);
   const wrong = assert.rejects(writer.write([sql`INSERT INTO nowhere VALUES (1)`]), {
     name: "Error",
@@ -115,7 +115,7 @@ test("a batch with a mistake fails alone, as no conflict, and nothing is refused
   assert.deepEqual(reports.map(({ refusal }) => refusal), [undefined, undefined]);
 });
 
-test("a cluster without a ledger stores nothing, and says why to each", async (t) => {
+test("without the ledger's table nothing is stored, and each write gets the reason", async (t) => {
   const { writer, node, answer, names, reports } = stage(t);
   node.exec("DROP TABLE write_groups");
   const writes = Promise.allSettled([writer.write([put("a")]), writer.write([put("b")])]);
@@ -128,7 +128,7 @@ test("a cluster without a ledger stores nothing, and says why to each", async (t
   assert.deepEqual(reports.map(({ refusal }) => refusal), ["failing"]);
 });
 
-test("what has waited too long to be sent is refused, and surely not stored", async (t) => {
+test("a batch that has waited too long fails with UnavailableError and is not sent", async (t) => {
   const { writer, asked, answer, pass } = stage(t);
   const sent = ["a", "b"].map(async (name) => writer.write([put(name)]));
   await turn();
@@ -148,7 +148,7 @@ test("what has waited too long to be sent is refused, and surely not stored", as
   assert.ok(!asked.some(({ statements }) => statements.join().includes("late")));
 });
 
-test("of a group that is sent again no batch waits longer than five seconds in all", async (t) => {
+test("a batch that is sent again keeps its first deadline of five seconds", async (t) => {
   const { writer, asked, answer, pass, nowMs } = stage(t);
   await stored(writer.write([put("taken")]), answer);
   const startedMs = nowMs();
@@ -163,10 +163,10 @@ test("of a group that is sent again no batch waits longer than five seconds in a
   assert.deepEqual(await Promise.all([old, young]), [[1], [1]]);
   assert.deepEqual(asked.map(({ untilMs }) => untilMs - startedMs), [5_000, 5_000, 5_000]);
   const again = asked.at(-1)?.statements.join() ?? "";
-  assert.ok(again.indexOf('"old"') < again.indexOf('"young"'), "who waits for longer comes first");
+  assert.ok(again.indexOf('"old"') < again.indexOf('"young"'), "the older batch is not first");
 });
 
-test("a write that cannot be made is reported as refused, one that was made is not", async (t) => {
+test("a failed commit is reported with a refusal, a successful one without", async (t) => {
   const { writer, answer, fail, reports, pass } = stage(t);
   for (const error of [new UnavailableError("lost"), new OutcomeUnknownError("lost")]) {
     const write = writer.write([put("a")]);
@@ -180,7 +180,7 @@ test("a write that cannot be made is reported as refused, one that was made is n
   assert.deepEqual(reports, [failing, failing, { batches: 1, ms: 0, refusal: undefined }]);
 });
 
-test("a full disk of the leader: nobody knows, and it is reported as refused", async (t) => {
+test("if the leader's disk is full, the outcome is unknown and a refusal reported", async (t) => {
   const { writer, asked, reports } = stage(t);
   const writes = ["a", "b"].map((name) =>
     assert.rejects(writer.write([put(name)]), OutcomeUnknownError)
@@ -191,9 +191,9 @@ test("a full disk of the leader: nobody knows, and it is reported as refused", a
   assert.deepEqual(reports.map(({ refusal }) => refusal), ["failing"]);
 });
 
-test("what was stored though its response was lost: each gets its own changes", async (t) => {
+test("after a lost response each stored batch gets its own changes", async (t) => {
   const { writer, node, asked, run, answer, names } = stage(t);
-  node.exec("INSERT INTO write_groups (id, counts) VALUES ('w', '9 9 9 9 ')"); // of another
+  node.exec("INSERT INTO write_groups (id, counts) VALUES ('w', '9 9 9 9 ')"); // another group
   const writes = [
     writer.write([put("a"), put("b")]),
     writer.write([sql`UPDATE settings SET value = '2' WHERE name IN ('a', 'b')`]),
@@ -201,16 +201,16 @@ test("what was stored though its response was lost: each gets its own changes", 
   ];
   await turn();
   run(asked[0]?.statements ?? []);
-  await answer(); // the same again, as the client sends it: it is there already
+  await answer(); // the client sends the same again, which is stored already
   await answer(); // and the changes are read
-  assert.match(asked.at(-1)?.path ?? "", /level=strong/, "whoever leads by now");
+  assert.match(asked.at(-1)?.path ?? "", /level=strong/, "not through the Raft log");
   assert.deepEqual(await Promise.all(writes), [[1, 1], [2], [0]]);
   const other = node.prepare("SELECT counts FROM write_groups WHERE id = 'w'").get();
   assert.equal(other?.["counts"], "9 9 9 9 ");
   assert.deepEqual(names(), ["a", "b"]);
 });
 
-test("a group that nobody knows of is barred by the next, and then forgotten", async (t) => {
+test("the next group blocks a group with an unknown outcome, once", async (t) => {
   const { writer, asked, answer, fail, run, names } = stage(t);
   const lost = assert.rejects(writer.write([put("lost")]), OutcomeUnknownError);
   await turn();
@@ -224,7 +224,7 @@ test("a group that nobody knows of is barred by the next, and then forgotten", a
   assert.equal((asked[2]?.statements.length ?? 0) + 1, next?.length);
 });
 
-test("of several groups that nobody knows of none is stored after the next", async (t) => {
+test("the next group blocks several groups with an unknown outcome", async (t) => {
   const { writer, asked, answer, fail, run, names } = stage(t);
   for (const name of ["one", "two", "three"]) {
     const lost = assert.rejects(writer.write([put(name)]), OutcomeUnknownError);
@@ -239,7 +239,7 @@ test("of several groups that nobody knows of none is stored after the next", asy
   assert.deepEqual(names(), ["next"]);
 });
 
-test("of very many groups that nobody knows of the last thousand are barred", async (t) => {
+test("the next group blocks the last 1,000 groups with an unknown outcome", async (t) => {
   const { writer, asked, answer, fail } = stage(t);
   for (let count = 0; count < 1_100; count++) {
     const lost = assert.rejects(writer.write([put("lost")]), OutcomeUnknownError);
@@ -249,11 +249,11 @@ test("of very many groups that nobody knows of the last thousand are barred", as
   }
   await stored(writer.write([put("next")]), answer);
   const ids = asked.map(({ statements }) => String(JSON.parse(statements[0] ?? "")[1]));
-  const barred = asked.at(-1)?.statements[1] ?? "";
-  assert.deepEqual(ids.filter((id) => barred.includes(id)), ids.slice(100, 1_100));
+  const blocked = asked.at(-1)?.statements[1] ?? "";
+  assert.deepEqual(ids.filter((id) => blocked.includes(id)), ids.slice(100, 1_100));
 });
 
-test("after a group that was stored unknown to all the next is stored as well", async (t) => {
+test("the next group is stored even if one with an unknown outcome was stored", async (t) => {
   const { writer, asked, answer, fail, run, names } = stage(t);
   const lost = assert.rejects(writer.write([put("lost")]), OutcomeUnknownError);
   await turn();
@@ -264,7 +264,7 @@ test("after a group that was stored unknown to all the next is stored as well", 
   assert.deepEqual(names(), ["lost", "next"]);
 });
 
-test("once a minute the rows of groups are removed that are older than ten", async (t) => {
+test("once a minute rows of groups that are older than ten minutes are removed", async (t) => {
   const { writer, node, answer, pass } = stage(t);
   const insert = node.prepare("INSERT INTO write_groups (id) VALUES (?)");
   const old = (minutes: number) => idBound("w", Date.now() - minutes * 60_000);
@@ -275,14 +275,14 @@ test("once a minute the rows of groups are removed that are older than ten", asy
   assert.equal(count(), 3);
   pass(60_000);
   await stored(writer.write([put("b")]), answer);
-  assert.equal(count(), 3, "one fewer, and its own");
+  assert.equal(count(), 3, "one row removed, one added");
   insert.run(old(12));
   pass(59_999);
   await stored(writer.write([put("c")]), answer);
   assert.equal(count(), 5);
 });
 
-test("close() stores what was given before it, also what has to be sent again", async (t) => {
+test("close() stores all earlier writes, even those that must be sent again", async (t) => {
   const { writer, answer, answerAll, names } = stage(t);
   await stored(writer.write([put("taken")]), answer);
   const writes = Promise.allSettled([writer.write([put("a")]), writer.write([put("taken")])]);
@@ -295,7 +295,7 @@ test("close() stores what was given before it, also what has to be sent again", 
   assert.deepEqual(names(), ["a", "taken"]);
 });
 
-/** Answers what is asked, and waits for the write. */
+/** Answers the request of a write, and waits for the write. */
 async function stored(write: Promise<number[]>, response: () => Promise<void>): Promise<void> {
   await turn();
   await response();
@@ -359,17 +359,17 @@ function stage(t: TestContext) {
 
   const toResult = (changes: number) => (changes === 0 ? {} : { rows_affected: changes });
 
-  /** The first that waits. */
-  function take(): Asked {
+  /** The first request without a response. */
+  function nextAsked(): Asked {
     const first = asked.find(({ isDone }) => !isDone);
     assert.ok(first, "nothing was asked");
     first.isDone = true;
     return first;
   }
 
-  /** Answers the first that waits, and lets follow what comes of it. */
+  /** Answers the first request without a response, and lets the writer react. */
   async function answer(): Promise<void> {
-    const { resolve, statements } = take();
+    const { resolve, statements } = nextAsked();
     resolve(run(statements));
     await turn();
   }
@@ -381,15 +381,15 @@ function stage(t: TestContext) {
     reports,
     run,
     answer,
-    /** Answers all that waits, and what comes of it. */
+    /** Answers all requests without a response, and those that follow. */
     async answerAll(before = () => {}): Promise<void> {
       while (asked.some(({ isDone }) => !isDone)) {
-        assert.ok(asked.length < 100, "it is asked without end");
+        assert.ok(asked.length < 100, "requests do not end");
         before();
         await answer();
       }
     },
-    fail: (error: Error) => take().reject(error),
+    fail: (error: Error) => nextAsked().reject(error),
     pass: (ms: number) => void (elapsedMs += ms),
     nowMs: () => elapsedMs,
     names: () => node.prepare("SELECT name FROM settings ORDER BY name").all()
