@@ -3,10 +3,10 @@ import { describe, type TestContext, test } from "node:test";
 import { ConflictError, type Database, UnavailableError } from "../../src/database/database.ts";
 import { sql, type Sql } from "../../src/database/sql.ts";
 
-/** An engine as the contract needs it: on every call a new database with Gatepost's schema. */
+/** An engine under test: `open` makes a new database with Gatepost's schema at each call. */
 export interface Engine {
   readonly name: string;
-  /** Opens a database; `reopen` opens the same one once more, beside the first or after it. */
+  /** Opens a database; `reopen` opens the same one again, beside the first or after it. */
   open(test: TestContext): OpenedDatabase | Promise<OpenedDatabase>;
 }
 
@@ -16,10 +16,10 @@ interface OpenedDatabase {
   reopen(): Database;
 }
 
-/** Runs what every engine must do, as the Database interface says it. */
+/** Tests what every engine must do, as the Database interface says. */
 export function testDatabaseContract(engine: Engine): void {
   describe(`${engine.name}, as every engine,`, () => {
-    test("answers a query with rows by column name", async (t) => {
+    test("returns the rows of a query by column name", async (t) => {
       const { database } = await engine.open(t);
       await database.write([put("a", "1"), put("b", "2")]);
       const rows = await database.query<{ n: string; value: string }>(
@@ -28,19 +28,19 @@ export function testDatabaseContract(engine: Engine): void {
       assert.deepEqual(rows.map(({ n, value }) => [n, value]), [["a", "1"], ["b", "2"]]);
     });
 
-    test("answers a query that finds nothing with no rows", async (t) => {
+    test("returns no rows for a query that finds nothing", async (t) => {
       const { database } = await engine.open(t);
       assert.deepEqual(await database.query(sql`SELECT name FROM settings`), []);
     });
 
-    test("keeps parameters apart from SQL", async (t) => {
+    test("never runs a parameter as SQL", async (t) => {
       const { database } = await engine.open(t);
       const name = "'); DROP TABLE settings; --";
       await database.write([put(name, "?1")]);
       assert.equal(await read(database, name), "?1");
     });
 
-    test("takes one parameter at several places of a statement", async (t) => {
+    test("accepts one parameter at several places of a statement", async (t) => {
       const { database } = await engine.open(t);
       const statement = { sql: "SELECT ?2 + ?2 AS twice, ?1 AS x", params: ["", 21] };
       const rows = await database.query<{ twice: number }>(statement);
@@ -48,14 +48,14 @@ export function testDatabaseContract(engine: Engine): void {
     });
 
     for (const [what, value] of valueTable()) {
-      test(`gives back ${what}`, async (t) => {
+      test(`returns ${what}`, async (t) => {
         const { database } = await engine.open(t);
         const rows = await database.query<{ value: unknown }>(sql`SELECT ${value} AS value`);
         assert.equal(rows[0]?.value, value);
       });
     }
 
-    test("gives back bytes and large integers that were stored", async (t) => {
+    test("returns stored bytes and large integers", async (t) => {
       const { database } = await engine.open(t);
       const hash = Buffer.from(Array.from({ length: 32 }, (_, at) => at * 8));
       const untilMs = 8_640_000_000_000_000;
@@ -70,20 +70,20 @@ export function testDatabaseContract(engine: Engine): void {
       assert.equal(rows[0]?.untilMs, untilMs);
     });
 
-    test("rejects a query that is not SQL, and goes on", async (t) => {
+    test("rejects a query that is not SQL, and still works", async (t) => {
       const { database } = await engine.open(t);
-      await assert.rejects(database.query(sql`SELEKT 1`), isFault);
+      await assert.rejects(database.query(sql`SELEKT 1`), isMistake);
       assert.equal((await database.query(sql`SELECT 1`)).length, 1);
     });
 
-    test("lets no query write", async (t) => {
+    test("refuses a query that writes", async (t) => {
       const { database } = await engine.open(t);
       await assert.rejects(database.query(put("a", "b")));
       await assert.rejects(database.query(sql`DELETE FROM settings RETURNING name`));
       assert.equal(await count(database), 0);
     });
 
-    test("answers a write with the rows that each statement changed", async (t) => {
+    test("returns how many rows each statement of a write changed", async (t) => {
       const { database } = await engine.open(t);
       const changes = await database.write([
         put("a", "1"),
@@ -96,12 +96,12 @@ export function testDatabaseContract(engine: Engine): void {
       assert.deepEqual(changes, [1, 1, 2, 0, 0, 1]);
     });
 
-    test("takes an empty batch", async (t) => {
+    test("accepts an empty batch", async (t) => {
       const { database } = await engine.open(t);
       assert.deepEqual(await database.write([]), []);
     });
 
-    test("lets a statement see what those before it in its batch did", async (t) => {
+    test("lets a statement see the changes of earlier ones in its batch", async (t) => {
       const { database } = await engine.open(t);
       const changes = await database.write([
         put("a", "1"),
@@ -110,7 +110,7 @@ export function testDatabaseContract(engine: Engine): void {
       assert.deepEqual(changes, [1, 1]);
     });
 
-    test("shows what a write stored to every query after its response", async (t) => {
+    test("shows what a write stored to every later query", async (t) => {
       const { database } = await engine.open(t);
       for (let round = 0; round < 20; round++) {
         await database.write([put(`k${round}`, String(round))]);
@@ -118,7 +118,7 @@ export function testDatabaseContract(engine: Engine): void {
       }
     });
 
-    test("stores nothing of a batch that breaks a constraint: ConflictError", async (t) => {
+    test("stores nothing of a batch with a conflict, and throws ConflictError", async (t) => {
       const { database } = await engine.open(t);
       await database.write([put("taken", "first")]);
       await assert.rejects(
@@ -130,14 +130,14 @@ export function testDatabaseContract(engine: Engine): void {
     });
 
     for (const [what, statement] of constraintTable()) {
-      test(`has a ConflictError for ${what}`, async (t) => {
+      test(`throws ConflictError for ${what}`, async (t) => {
         const { database } = await engine.open(t);
         await assert.rejects(database.write([put("a", "1"), statement]), ConflictError);
         assert.equal(await count(database), 0);
       });
     }
 
-    test("tells in a ConflictError no value that was given", async (t) => {
+    test("puts no given value into a ConflictError", async (t) => {
       const { database } = await engine.open(t);
       await database.write([put("hunter2", "hunter3")]);
       await assert.rejects(database.write([put("hunter2", "hunter3")]), (error: unknown) => {
@@ -147,17 +147,17 @@ export function testDatabaseContract(engine: Engine): void {
       });
     });
 
-    test("stores nothing of a batch with a mistake in it, and goes on", async (t) => {
+    test("stores nothing of a batch with wrong SQL, and still works", async (t) => {
       const { database } = await engine.open(t);
       const mistakes = [sql`INSERT INTO nowhere VALUES (1)`, sql`UPDATE settings SET x = ?9`];
       for (const statement of mistakes) {
-        await assert.rejects(database.write([put("a", "1"), statement]), isFault);
+        await assert.rejects(database.write([put("a", "1"), statement]), isMistake);
       }
       assert.equal(await count(database), 0);
       assert.deepEqual(await database.write([put("a", "1")]), [1]);
     });
 
-    test("undoes a batch that fails alone: its neighbours are stored", async (t) => {
+    test("undoes only the batch that fails and stores its neighbours", async (t) => {
       const { database } = await engine.open(t);
       await database.write([put("taken", "first")]);
       const results = await Promise.allSettled([
@@ -175,7 +175,7 @@ export function testDatabaseContract(engine: Engine): void {
       assert.deepEqual(await names(database), ["a", "d", "taken"]);
     });
 
-    test("undoes 250 batches at once that fail: their neighbours are stored", async (t) => {
+    test("undoes 250 simultaneous batches that fail and stores their neighbours", async (t) => {
       const { database } = await engine.open(t);
       await database.write([put("taken", "first")]);
       const batches = Array.from({ length: 260 }, (_, at) =>
@@ -200,7 +200,7 @@ export function testDatabaseContract(engine: Engine): void {
       assert.equal(await read(database, "a"), expected);
     });
 
-    test("lets exactly one of many batches take what there is once", async (t) => {
+    test("lets exactly one of many batches take the same row", async (t) => {
       const { database } = await engine.open(t);
       await database.write([put("code", "free")]);
       const changes = await Promise.all(Array.from({ length: 200 }, () =>
@@ -211,7 +211,7 @@ export function testDatabaseContract(engine: Engine): void {
       assert.equal(changes.flat().filter((changed) => changed === 1).length, 1);
     });
 
-    test("stores 2,000 writes given at once, each by its own", async (t) => {
+    test("stores 2,000 simultaneous writes", async (t) => {
       const { database } = await engine.open(t);
       const changes = await Promise.all(
         Array.from({ length: 2_000 }, (_, at) => database.write([put(`k${at}`, "1")])),
@@ -241,7 +241,7 @@ export function testDatabaseContract(engine: Engine): void {
       await writing;
     });
 
-    test("shows what one handle stored to another one's queries", async (t) => {
+    test("shows what one handle stored to the queries of another", async (t) => {
       const { database, reopen } = await engine.open(t);
       const other = reopen();
       await database.write([put("a", "1")]);
@@ -250,7 +250,7 @@ export function testDatabaseContract(engine: Engine): void {
       assert.equal(await read(database, "b"), "2");
     });
 
-    test("lets exactly one of two handles take what there is once", async (t) => {
+    test("lets exactly one of two handles take the same row", async (t) => {
       const { database, reopen } = await engine.open(t);
       const other = reopen();
       for (let round = 0; round < 20; round++) {
@@ -262,7 +262,7 @@ export function testDatabaseContract(engine: Engine): void {
       }
     });
 
-    test("close() stores what was given before it", async (t) => {
+    test("close() stores the writes before it", async (t) => {
       const { database, reopen } = await engine.open(t);
       const writes = Array.from({ length: 1_500 }, (_, at) => database.write([put(`k${at}`, "1")]));
       await database.close();
@@ -270,7 +270,7 @@ export function testDatabaseContract(engine: Engine): void {
       assert.equal(await count(reopen()), 1_500);
     });
 
-    test("refuses what comes after close(), and while it closes: UnavailableError", async (t) => {
+    test("refuses calls during and after close() with UnavailableError", async (t) => {
       const { database, reopen } = await engine.open(t);
       const before = database.write([put("before", "1")]);
       const closed = database.close();
@@ -282,7 +282,7 @@ export function testDatabaseContract(engine: Engine): void {
       assert.deepEqual(await names(reopen()), ["before"]);
     });
 
-    test("close() may be called again, and at once with the first", async (t) => {
+    test("close() may be called again, even at the same time", async (t) => {
       const { database } = await engine.open(t);
       const write = database.write([put("a", "1")]);
       await Promise.all([database.close(), database.close()]);
@@ -300,19 +300,19 @@ function valueTable(): [what: string, value: string | number | null][] {
     ["a fraction", 0.25],
     ["the largest safe integer", Number.MAX_SAFE_INTEGER],
     ["an empty text", ""],
-    ["a text with a NUL in it", "a\u0000b"],
-    ["a text of many kinds of characters", "\u00fc\u20ac\u{1f511}'\"\\\n"],
+    ["a text with a NUL", "a\u0000b"],
+    ["a text with special characters", "\u00fc\u20ac\u{1f511}'\"\\\n"],
   ];
 }
 
 function constraintTable(): [what: string, statement: Sql][] {
   return [
-    ["a key that is there", sql`INSERT INTO settings (name, value) VALUES ('a', '2')`],
+    ["a key that exists", sql`INSERT INTO settings (name, value) VALUES ('a', '2')`],
     ["a missing value", sql`INSERT INTO settings (name, value) VALUES ('b', NULL)`],
-    ["a value of another type, for tables are STRICT",
+    ["a value of another type, since tables are STRICT",
       sql`INSERT INTO codes (id, hash, app, user, scopes, redirectUri, untilMs)
         VALUES ('g', x'00', 'a', 'u', '[]', '', 'soon')`],
-    ["a reference to nothing",
+    ["a reference to a missing row",
       sql`INSERT INTO used_refresh_tokens (grantId, hash) VALUES ('none', x'00')`],
     ["a value that CHECK refuses",
       sql`INSERT INTO users (id, username, phc, scopes, status, createdAtMs)
@@ -340,8 +340,8 @@ async function count(database: Database): Promise<number> {
   return (await names(database)).length;
 }
 
-/** Our own mistake: neither a conflict nor an engine in trouble. */
-function isFault(error: unknown): boolean {
+/** Whether the error is a programming error: no conflict, and no failure of the engine. */
+function isMistake(error: unknown): boolean {
   return error instanceof Error && !(error instanceof ConflictError) &&
     !(error instanceof UnavailableError);
 }

@@ -27,7 +27,7 @@ async function addSubscription(database: Database, id: string, seal: Seal): Prom
   ]);
 }
 
-/** A database that was sealed with the old key, with secrets in every place. */
+/** Seals a database with the old key, with secrets in every place, and returns its page key. */
 async function sealedDatabase(database: Database, count: number): Promise<Uint8Array> {
   await checkSeal(database, old);
   await database.write([
@@ -38,7 +38,7 @@ async function sealedDatabase(database: Database, count: number): Promise<Uint8A
   return loadPageKey(database, old);
 }
 
-test("after a reseal the first key opens everything and the old one nothing", async (t) => {
+test("after a reseal the first key decrypts everything and the old key nothing", async (t) => {
   const database = openDatabase(t);
   const pageKey = await sealedDatabase(database, 1_203);
 
@@ -62,7 +62,7 @@ test("after a reseal the first key opens everything and the old one nothing", as
   assert.equal((await database.query(sql`SELECT 1 FROM audit`)).length, 1);
 });
 
-test("a reseal that was interrupted leaves every key needed, and goes on later", async (t) => {
+test("an interrupted reseal leaves both keys needed, and a later one completes it", async (t) => {
   const database = openDatabase(t);
   await sealedDatabase(database, 3);
 
@@ -76,7 +76,7 @@ test("a reseal that was interrupted leaves every key needed, and goes on later",
   await checkSeal(database, fresh);
 });
 
-test("a secret that is replaced during a reseal stays what took its place", async (t) => {
+test("a secret that is replaced during a reseal keeps its new value", async (t) => {
   const database = openDatabase(t);
   await sealedDatabase(database, 1);
   const replace = sql`UPDATE subscriptions SET secret = ${both.encrypt("whsec_next", "s0")}`;
@@ -92,7 +92,7 @@ test("a secret that is replaced during a reseal stays what took its place", asyn
   assert.equal(fresh.decrypt(secret ?? "", "s0"), "whsec_next");
 });
 
-test("a second reseal has nothing to do", async (t) => {
+test("a second reseal changes nothing", async (t) => {
   const database = openDatabase(t);
   await sealedDatabase(database, 3);
   await resealDatabase(database, both, audit(), NEVER);

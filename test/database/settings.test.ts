@@ -10,28 +10,28 @@ import { makeFolder, openDatabase } from "../helpers/database.ts";
 
 const unsealed = createSeal(undefined);
 const sealed = createSeal(Buffer.alloc(32, 1));
-const otherwise = createSeal(Buffer.alloc(32, 2));
+const otherSeal = createSeal(Buffer.alloc(32, 2));
 
 const PEM = "-----BEGIN PRIVATE KEY-----\n" + "MC4CAQAwBQYDK2Vw".repeat(100);
 const SECRET = "whsec_an-old-secret-that-must-not-stay-readable";
 
-test("a database without a key opens without one", async (t) => {
+test("checkSeal() accepts an unsealed database without a key", async (t) => {
   const database = openDatabase(t);
   await checkSeal(database, unsealed);
   await checkSeal(database, unsealed);
 });
 
-test("a database that was sealed opens with the same key again", async (t) => {
+test("checkSeal() accepts a sealed database with the same key", async (t) => {
   const database = openDatabase(t);
   await checkSeal(database, sealed);
   await checkSeal(database, sealed);
 });
 
 for (const [what, seal, reason] of [
-  ["another key", otherwise, /not the key/],
+  ["another key", otherSeal, /not the key/],
   ["no key", unsealed, /missing/],
 ] as const) {
-  test(`a database that was sealed does not open with ${what}, and nothing changes`, async (t) => {
+  test(`checkSeal() refuses a sealed database with ${what}, and changes nothing`, async (t) => {
     const database = openDatabase(t);
     await checkSeal(database, unsealed);
     await addSecrets(database, unsealed);
@@ -47,7 +47,7 @@ for (const [what, seal, reason] of [
   });
 }
 
-test("a key that is given later seals what was stored before, and all of it opens", async (t) => {
+test("checkSeal() with a first key encrypts all stored secrets with it", async (t) => {
   const database = openDatabase(t);
   await checkSeal(database, unsealed);
   await addSecrets(database, unsealed);
@@ -66,7 +66,7 @@ test("a key that is given later seals what was stored before, and all of it open
   assert.deepEqual(await loadPageKey(database, sealed), pageKey);
 });
 
-test("what was sealed later is readable nowhere in the file", async (t) => {
+test("secrets that were encrypted later are readable nowhere in the file", async (t) => {
   const path = join(makeFolder(t), "gatepost.db");
   const database = openDatabase(t, path);
   await addSecrets(database, unsealed);
@@ -87,15 +87,15 @@ test("two processes may seal a database at once", async (t) => {
   assert.equal(sealed.decrypt(key?.private ?? "", "k1"), PEM);
 });
 
-test("of two processes that seal with different keys one is refused", async (t) => {
+test("one of two processes that seal a database with different keys is refused", async (t) => {
   const path = join(makeFolder(t), "gatepost.db");
   const [one, other] = [openDatabase(t, path), openDatabase(t, path)];
   await addSecrets(one, unsealed);
-  const results = await Promise.allSettled([checkSeal(one, sealed), checkSeal(other, otherwise)]);
+  const results = await Promise.allSettled([checkSeal(one, sealed), checkSeal(other, otherSeal)]);
   assert.deepEqual(results.map(({ status }) => status).sort(), ["fulfilled", "rejected"]);
 });
 
-test("loadPageKey() gives 32 bytes, the same at each start", async (t) => {
+test("loadPageKey() returns 32 bytes, the same at each start", async (t) => {
   const path = join(makeFolder(t), "gatepost.db");
   const database = openDatabase(t, path);
   const key = await loadPageKey(database, unsealed);
@@ -105,12 +105,12 @@ test("loadPageKey() gives 32 bytes, the same at each start", async (t) => {
   assert.deepEqual(await loadPageKey(openDatabase(t, path), unsealed), key);
 });
 
-test("loadPageKey() gives every database a key of its own", async (t) => {
+test("loadPageKey() returns another key for each database", async (t) => {
   const keys = await Promise.all([1, 2].map(() => loadPageKey(openDatabase(t), unsealed)));
   assert.notDeepEqual(keys[0], keys[1]);
 });
 
-test("loadPageKey() gives several processes that start at once the same key", async (t) => {
+test("loadPageKey() returns the same key to several processes that start at once", async (t) => {
   const path = join(makeFolder(t), "gatepost.db");
   const databases = [openDatabase(t, path), openDatabase(t, path), openDatabase(t, path)];
   const [first, ...others] = await Promise.all(
@@ -119,7 +119,7 @@ test("loadPageKey() gives several processes that start at once the same key", as
   for (const other of others) assert.deepEqual(other, first);
 });
 
-test("the page key is sealed where there is a key", async (t) => {
+test("loadPageKey() encrypts the page key of a sealed database", async (t) => {
   const database = openDatabase(t);
   await checkSeal(database, sealed);
   await loadPageKey(database, sealed);

@@ -35,7 +35,7 @@ const names = async (database: Database) =>
   (await database.query<{ name: string }>(sql`SELECT name FROM settings ORDER BY name`))
     .map(({ name }) => name);
 
-test("what one thread has stored the other reads at once, both ways", async (t) => {
+test("each of two threads reads at once what the other has stored", async (t) => {
   const { own, shared } = share(t, join(makeFolder(t), "gatepost.db"));
   await shared.write([put("a")]);
   assert.deepEqual(await names(own), ["a"]);
@@ -43,7 +43,7 @@ test("what one thread has stored the other reads at once, both ways", async (t) 
   assert.deepEqual(await names(shared), ["a", "b"]);
 });
 
-test("close() finishes the writes it was given, and leaves the writer's database", async (t) => {
+test("close() finishes earlier writes and leaves the writer's database open", async (t) => {
   const { own, shared } = share(t, join(makeFolder(t), "gatepost.db"));
   const writes = [shared.write([put("a")]), shared.write([put("b")])];
   await shared.close();
@@ -52,7 +52,7 @@ test("close() finishes the writes it was given, and leaves the writer's database
   assert.deepEqual(await names(own), ["a", "b", "c"]);
 });
 
-test("where the writer has died, writes fail and do not wait for ever", async (t) => {
+test("a write fails if the writer's thread ends, and a new connection works", async (t) => {
   const writers = noteThreads(t);
   const path = join(makeFolder(t), "gatepost.db");
   const { own, shared } = share(t, path);
@@ -66,7 +66,7 @@ test("where the writer has died, writes fail and do not wait for ever", async (t
   assert.deepEqual(await names(own), ["a", "c"]);
 });
 
-test("what both write at once is one commit, and each commit is reported once", async (t) => {
+test("simultaneous writes of both threads are one commit, which is reported once", async (t) => {
   const path = join(makeFolder(t), "gatepost.db");
   const reports: CommitReport[] = [];
   const own = openSqliteDatabase(path, (report) => void reports.push(report));
@@ -89,10 +89,10 @@ test("what both write at once is one commit, and each commit is reported once", 
   assert.deepEqual(await Promise.all([busy, ...both]), [[1], [1, 1], [1], [1, 1, 1]]);
   assert.deepEqual(reports.map(({ batches }) => batches), [1, 1, 3]);
   assert.ok(reports.every(({ refusal }) => refusal === undefined));
-  assert.ok((reports[1]?.ms ?? 0) > 40, "the waiting for a lock included");
+  assert.ok((reports[1]?.ms ?? 0) > 40, "without the wait for the lock");
 });
 
-test("a writer that is closed ends without an error, whatever another thread sends", async (t) => {
+test("a writer that closes ends without an error while another thread sends", async (t) => {
   const writers = noteThreads(t);
   const errors: unknown[] = [];
   for (let round = 0; round < 8; round++) {
@@ -100,7 +100,7 @@ test("a writer that is closed ends without an error, whatever another thread sen
     await shared.write([put("a")]);
     writers.at(-1)?.on("error", (error) => errors.push(error));
     const closed = own.close();
-    await new Promise((resolve) => setImmediate(resolve)); // it has been told to end
+    await new Promise((resolve) => setImmediate(resolve)); // the writer has been asked to end
     const write = shared.write([put("b")]).catch((error: unknown) => {
       assert.ok(error instanceof OutcomeUnknownError);
     });
@@ -109,7 +109,7 @@ test("a writer that is closed ends without an error, whatever another thread sen
   assert.deepEqual(errors, []);
 });
 
-test("a writer's database that is closed is said to be unavailable", async (t) => {
+test("a write after the writer's database closed fails with UnavailableError", async (t) => {
   const { own, shared } = share(t, join(makeFolder(t), "gatepost.db"));
   await own.close();
   await assert.rejects(shared.write([put("a")]), UnavailableError);

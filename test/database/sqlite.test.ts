@@ -48,7 +48,7 @@ testDatabaseContract({
   },
 });
 
-test("writes given at once are grouped: 300 of them into a few commits", async (t) => {
+test("300 simultaneous writes take at most three commits", async (t) => {
   const { database, path } = await openFile(t);
   const before = countCommits(path);
   await Promise.all(Array.from({ length: 300 }, (_, at) => database.write([put(`k${at}`)])));
@@ -56,7 +56,7 @@ test("writes given at once are grouped: 300 of them into a few commits", async (
   assert.ok(commits >= 1 && commits <= 3, `${commits} commits`);
 });
 
-test("no commit holds more than 512 writes, so that none waits long for the others", async (t) => {
+test("a commit has at most 512 writes, so that none waits long for the others", async (t) => {
   const sizes: number[] = [];
   const path = join(makeFolder(t), "gatepost.db");
   const database = openSqliteDatabase(path, ({ batches }) => void sizes.push(batches));
@@ -65,7 +65,7 @@ test("no commit holds more than 512 writes, so that none waits long for the othe
   await database.close();
 });
 
-test("writes given one after the other are each committed before their response", async (t) => {
+test("each of several writes in sequence is committed before it resolves", async (t) => {
   const { database, path } = await openFile(t);
   for (let round = 0; round < 5; round++) {
     const before = countCommits(path);
@@ -74,7 +74,7 @@ test("writes given one after the other are each committed before their response"
   }
 });
 
-test("while one group commits the next gathers", async (t) => {
+test("while one group is committed the next one gathers", async (t) => {
   const { database, path } = await openFile(t);
   const before = countCommits(path);
   const first = Array.from({ length: 100 }, (_, at) => database.write([put(`a${at}`)]));
@@ -85,7 +85,7 @@ test("while one group commits the next gathers", async (t) => {
   assert.ok(commits >= 1 && commits <= 4, `${commits} commits`);
 });
 
-test("what was answered is in the file, whatever becomes of the process", async (t) => {
+test("an acknowledged write is in the files even after a crash", async (t) => {
   const { database, path } = await openFile(t);
   await database.write([put("a")]);
   // A copy of the files as they are now is what a crash would leave.
@@ -95,7 +95,7 @@ test("what was answered is in the file, whatever becomes of the process", async 
   assert.equal((await other.query(sql`SELECT 1 FROM settings`)).length, 1);
 });
 
-test("a locked file: UnavailableError within 2 s, queries go on, and it recovers", async (t) => {
+test("while the file is locked writes fail within 2 s and queries succeed", async (t) => {
   const { database, path } = await openFile(t);
   await database.write([put("before")]);
   const locker = new DatabaseSync(path);
@@ -134,7 +134,7 @@ test("a locked file: UnavailableError within 2 s, queries go on, and it recovers
   assert.equal(rows.length, 2);
 });
 
-test("a locked file: of 2,000 writes at once none waits longer than 2 s", async (t) => {
+test("while the file is locked 2,000 simultaneous writes fail within 2 s", async (t) => {
   const { database, path } = await openFile(t);
   await database.write([put("before")]);
   const locker = new DatabaseSync(path);
@@ -152,12 +152,12 @@ test("a locked file: of 2,000 writes at once none waits longer than 2 s", async 
   assert.deepEqual(await database.write([put("after")]), [1]);
 });
 
-test("a full disk: UnavailableError, nothing half-written, and it recovers", async (t) => {
+test("on a full disk writes fail and store nothing; with space they succeed again", async (t) => {
   const disk = mountSmallDisk(t, 2 ** 20);
   if (disk) await fillAndRecover(disk.folder);
 });
 
-test("a log that a full disk keeps from being emptied is no reason not to start", async (t) => {
+test("forgetOverwritten() returns the reason if a full disk prevents it", async (t) => {
   const disk = mountSmallDisk(t, 2 ** 20);
   if (disk === undefined) return;
   const database = await createSqliteEngine(join(disk.folder, "gatepost.db")).open();
@@ -170,13 +170,13 @@ test("a log that a full disk keeps from being emptied is no reason not to start"
   assert.equal(database.forgetOverwritten(), undefined);
 });
 
-test("a file that takes nothing while its log does and grows is said in the log", async (t) => {
+test("a full disk that keeps the write-ahead log from being emptied is logged once", async (t) => {
   const [disk, small] = [mountSmallDisk(t, 2 ** 26), mountSmallDisk(t, 2 ** 22)];
   if (disk === undefined || small === undefined) return;
   const path = join(disk.folder, "gatepost.db");
   const own = join(small.folder, "gatepost.db");
   for (const each of [path, own]) writeFileSync(each, "");
-  execFileSync("mount", ["--bind", own, path]); // the file's own disk is another than its log's
+  execFileSync("mount", ["--bind", own, path]); // the file is on another disk than its log
   const lines: unknown[] = [];
   const note: Log["info"] = (...line) => void lines.push(line);
   const log = { debug: note, info: note, warn: note, error: note };
@@ -208,7 +208,7 @@ test("a first start on a small disk fails with one line that names the database"
   }
 });
 
-test("a database that may grow no more: nothing of the batch is stored, and it recovers", (t) => {
+test("a batch that exceeds the maximum size stores nothing; below it writes succeed", (t) => {
   const path = join(makeFolder(t), "gatepost.db");
   prepareSqliteFile(path);
   const connection = openSqlite(path, { readOnly: false });
@@ -228,7 +228,7 @@ test("a database that may grow no more: nothing of the batch is stored, and it r
   assert.deepEqual(write([[put("large", large)]]), [{ kind: "stored", changes: [1] }]);
 });
 
-test("a flush that fails leaves it open whether the group is stored", async (t) => {
+test("if a flush fails, the outcome of the group is unknown", async (t) => {
   const path = join(makeFolder(t), "gatepost.db");
   prepareSqliteFile(path);
   const connection = openSqlite(path, { readOnly: false });
@@ -252,7 +252,7 @@ test("a flush that fails leaves it open whether the group is stored", async (t) 
   }
 });
 
-test("an index of the log that cannot grow leaves it open whether the group is stored", (t) => {
+test("if the index of the log cannot grow, the outcome of the write is unknown", (t) => {
   const disk = mountSmallDisk(t, 2 ** 26);
   if (disk === undefined) return;
   const path = join(disk.folder, "gatepost.db");
@@ -264,7 +264,7 @@ test("an index of the log that cannot grow leaves it open whether the group is s
   const results: WriteResult[] = [];
   do {
     const { blocks, bavail, bsize } = statfsSync(disk.folder);
-    // As the log comes to where its index grows by 32 KiB there is room for some of its pages.
+    // Where the index must grow by 32 KiB, the disk has space for only some of these pages.
     const isNear = statSync(`${path}-wal`).size > 4_040 * 4_120;
     if (isNear) disk.resize((blocks - bavail + 5) * bsize);
     results.push(...write([[put(`k${results.length}`)]]));
@@ -278,7 +278,7 @@ test("an index of the log that cannot grow leaves it open whether the group is s
   assert.equal(rows?.["count"], results.length, "as after a crash");
 });
 
-/** Ways in which a file that is open goes, and how it comes back; none where it cannot. */
+/** Ways to lose an open file, and to bring it back where that is possible. */
 const LOSSES: readonly (readonly [
   what: string,
   lose: (path: string) => void,
@@ -293,15 +293,15 @@ const LOSSES: readonly (readonly [
     renameSync(`${path}.copy`, path);
   }, (path) => renameSync(`${path}.away`, path)],
   ["left without its log", (path) => rmSync(`${path}-wal`), undefined],
-  ["left without the index to its log", (path) => rmSync(`${path}-shm`), undefined],
-  ["not to be looked at any more", (path) => { // as where its folder is closed to the process
+  ["left without the index of its log", (path) => rmSync(`${path}-shm`), undefined],
+  ["not accessible", (path) => { // as if the process may no longer enter its folder
     renameSync(path, `${path}.away`);
     symlinkSync(path, path);
   }, (path) => renameSync(`${path}.away`, path)],
 ];
 
 for (const [what, lose, restore] of LOSSES) {
-  test(`a file that is ${what}: writes are refused, and queries go on`, async (t) => {
+  test(`while the file is ${what} writes are refused and queries succeed`, async (t) => {
     const path = join(makeFolder(t), "gatepost.db");
     const refusals: (Refusal | undefined)[] = [];
     const database = openSqliteDatabase(path, ({ refusal }) => void refusals.push(refusal));
@@ -321,7 +321,7 @@ for (const [what, lose, restore] of LOSSES) {
   });
 }
 
-test("a file that cannot be looked at any more is one that is not in place", async (t) => {
+test("state() is `replaced` if the file is no longer accessible", async (t) => {
   const path = join(makeFolder(t), "gatepost.db");
   const database = await createSqliteEngine(path).open();
   t.after(() => database.close());
@@ -331,7 +331,7 @@ test("a file that cannot be looked at any more is one that is not in place", asy
   assert.equal(database.state(), "replaced");
 });
 
-/** A database, its refusals, and a statement that meets a damaged page of it. */
+/** A database, its refusals, and a statement that needs a damaged page of it. */
 function openDamaged(t: TestContext) {
   const path = join(makeFolder(t), "gatepost.db");
   const refusals: (Refusal | undefined)[] = [];
@@ -342,7 +342,7 @@ function openDamaged(t: TestContext) {
   return { database, refusals, audit };
 }
 
-test("a damaged page: what meets it is refused and says why, other writes go on", async (t) => {
+test("only statements that need a damaged page fail, and the reason is reported", async (t) => {
   const { database, refusals, audit } = openDamaged(t);
   await assert.rejects(database.write([audit]), UnavailableError);
   await assert.rejects(database.query(sql`SELECT * FROM audit`), UnavailableError);
@@ -350,17 +350,17 @@ test("a damaged page: what meets it is refused and says why, other writes go on"
   assert.deepEqual(refusals, ["damaged", undefined]);
 });
 
-test("a damaged page refuses nothing of what gathers while it is met", async (t) => {
+test("a damaged page does not fail the writes that gather meanwhile", async (t) => {
   const { database, refusals, audit } = openDamaged(t);
   const first = database.write([audit]);
-  await new Promise((resolve) => setImmediate(resolve)); // it is being committed
+  await new Promise((resolve) => setImmediate(resolve)); // its commit has begun
   const gathered = ["a", "b"].map((name) => database.write([put(name)]));
   await assert.rejects(first, UnavailableError);
   assert.deepEqual(await Promise.all(gathered), [[1], [1]]);
   assert.deepEqual(refusals, ["damaged", undefined]);
 });
 
-test("the log is watched too where the path was a link to a file still to be made", async (t) => {
+test("writes are refused without the log even if the path is a link to a new file", async (t) => {
   const folder = makeFolder(t);
   const [link, path] = [join(folder, "link.db"), join(folder, "data", "gatepost.db")];
   mkdirSync(join(folder, "data"));
@@ -372,27 +372,27 @@ test("the log is watched too where the path was a link to a file still to be mad
   await assert.rejects(database.write([put("b")]), UnavailableError);
 });
 
-test("a link that leads to another file: writes are refused until it leads back", async (t) => {
+test("while the link leads to another file writes are refused", async (t) => {
   const [path, other, link] = ["gatepost.db", "other.db", "link.db"]
     .map((name) => join(makeFolder(t), name));
   assert.ok(path && other && link);
   prepareSqliteFile(path);
   copyFileSync(path, other);
-  const turnTo = (file: string) => {
+  const linkTo = (file: string) => {
     rmSync(link, { force: true });
     symlinkSync(file, link);
   };
-  turnTo(path);
+  linkTo(path);
   const database = await createSqliteEngine(link).open();
   t.after(() => database.close());
   await database.write([put("a")]);
-  turnTo(other);
+  linkTo(other);
   await assert.rejects(database.write([put("b")]), UnavailableError);
-  turnTo(path);
+  linkTo(path);
   assert.deepEqual(await database.write([put("c")]), [1]);
 });
 
-test("closing a database whose file was replaced leaves the new file's log alone", async (t) => {
+test("close() after the file was replaced leaves the new file's log unchanged", async (t) => {
   const path = join(makeFolder(t), "gatepost.db");
   const old = openSqliteDatabase(path);
   await old.write([put("old")]);
@@ -406,7 +406,7 @@ test("closing a database whose file was replaced leaves the new file's log alone
   assert.deepEqual(names.map((row) => Object(row).name), ["new", "newer"]);
 });
 
-test("closing a database whose log is gone overwrites nothing that others wrote", async (t) => {
+test("close() without the log overwrites nothing that other processes wrote", async (t) => {
   const path = join(makeFolder(t), "gatepost.db");
   const database = openSqliteDatabase(path);
   await database.write(Array.from({ length: 100 }, (_, number) => put(`own ${number}`)));
@@ -414,7 +414,7 @@ test("closing a database whose log is gone overwrites nothing that others wrote"
   const runElsewhere = (script: string) =>
     String(execFileSync(process.execPath, ["-e", `const { DatabaseSync } = require("node:sqlite");
       const file = new DatabaseSync(${JSON.stringify(path)});${script}`]));
-  // As a server does that starts beside: what is in its own log goes into the file.
+  // As a server that starts beside it: its own log is copied into the file.
   runElsewhere(`const insert = file.prepare("INSERT INTO settings (name, value) VALUES (?, ?)");
     for (let number = 0; number < 300; number++) insert.run("other " + number, "x".repeat(300));
     file.exec("PRAGMA wal_checkpoint(TRUNCATE)");`);
@@ -427,7 +427,7 @@ test("closing a database whose log is gone overwrites nothing that others wrote"
   assert.match(found, /integrity_check: 'ok' } 300$/m);
 });
 
-test("closing a database whose log has no index loses nothing that others wrote", async (t) => {
+test("close() without the log's index loses nothing that other processes wrote", async (t) => {
   const path = join(makeFolder(t), "gatepost.db");
   const database = openSqliteDatabase(path);
   await database.write([put("own")]);
@@ -441,14 +441,14 @@ test("closing a database whose log has no index loses nothing that others wrote"
   assert.equal(String(runElsewhere("SELECT name FROM settings ORDER BY name")), "other own\n");
 });
 
-test("closing a database whose log is gone loses nothing that was acknowledged", async (t) => {
+test("close() without the log loses no acknowledged write", async (t) => {
   for (const gone of [["-wal"], ["-wal", "-shm"]]) {
     const path = join(makeFolder(t), "gatepost.db");
     const database = openSqliteDatabase(path);
     await database.write([put("own")]);
     for (const suffix of gone) rmSync(path + suffix);
     await assert.rejects(database.write([put("refused")]), UnavailableError);
-    // As a command does that looks.
+    // As a command that only reads.
     execFileSync(process.execPath, ["-e", `const { DatabaseSync } = require("node:sqlite");
       new DatabaseSync(${JSON.stringify(path)}).exec("PRAGMA user_version");`]);
     await database.close();
@@ -458,15 +458,15 @@ test("closing a database whose log is gone loses nothing that was acknowledged",
   }
 });
 
-test("a log that grew while somebody read is short again once the reader has gone", async (t) => {
+test("a log that grew during a long read is shortened after the read", async (t) => {
   const { database, path } = await openFile(t);
   const reader = new DatabaseSync(path, { readOnly: true });
   t.after(() => reader.close());
   reader.exec("BEGIN");
   reader.prepare("SELECT count(*) FROM settings").get();
   const large = "x".repeat(1_000_000);
-  for (let turn = 0; turn < 7; turn++) {
-    const names = Array.from({ length: 10 }, (_, at) => `${turn} ${at}`);
+  for (let round = 0; round < 7; round++) {
+    const names = Array.from({ length: 10 }, (_, at) => `${round} ${at}`);
     await database.write(names.map((name) => put(name, large)));
   }
   assert.ok(statSync(`${path}-wal`).size > 64 * 2 ** 20);
@@ -476,12 +476,12 @@ test("a log that grew while somebody read is short again once the reader has gon
     return statSync(`${path}-wal`).size;
   };
   for (let waitedMs = 0; await logBytes() > 64 * 2 ** 20; waitedMs += 100) {
-    assert.ok(waitedMs < 5_000, "it is as long as before");
+    assert.ok(waitedMs < 5_000, "the log is still long");
     await new Promise((resolve) => setTimeout(resolve, 100));
   }
 
-  // To shorten it no lock was waited for; now one is again.
-  const locker = new DatabaseSync(path, { timeout: 5_000 }); // it may be shortened just now
+  // The shortening waited for no lock, but a write still waits for one.
+  const locker = new DatabaseSync(path, { timeout: 5_000 }); // it may wait for the shortening
   t.after(() => locker.close());
   locker.exec("BEGIN IMMEDIATE");
   const write = database.write([put("after")]);
@@ -490,7 +490,7 @@ test("a log that grew while somebody read is short again once the reader has gon
   assert.deepEqual(await write, [1]);
 });
 
-test("a message of Node's own, as its watch mode sends them, disturbs nothing", async (t) => {
+test("the writer ignores a message of Node's watch mode", async (t) => {
   const workers = noteThreads(t);
   const { database } = await openFile(t);
   const write = database.write([put("a")]);
@@ -499,7 +499,7 @@ test("a message of Node's own, as its watch mode sends them, disturbs nothing", 
   assert.deepEqual(await write, [1]);
 });
 
-test("a writer that dies: what waits is refused, and the next one works", async (t) => {
+test("if the writer's thread ends, waiting writes fail and later ones succeed", async (t) => {
   const workers = noteThreads(t);
   const path = join(makeFolder(t), "gatepost.db");
   const refusals: (Refusal | undefined)[] = [];
@@ -507,12 +507,12 @@ test("a writer that dies: what waits is refused, and the next one works", async 
   t.after(() => database.close());
   await database.write([put("before")]);
 
-  // Another process's lock holds the group that the writer has, so that it cannot be done first.
+  // A lock keeps the writer from finishing its group before it ends.
   const locker = new DatabaseSync(path);
   t.after(() => locker.close());
   locker.exec("BEGIN IMMEDIATE");
   const sent = assert.rejects(database.write([put("sent")]), OutcomeUnknownError);
-  await new Promise((resolve) => setImmediate(resolve)); // it is with the writer now
+  await new Promise((resolve) => setImmediate(resolve)); // the writer has it
   const unsent = assert.rejects(
     database.write([put("unsent")]),
     (error) => error instanceof UnavailableError && !(error instanceof OutcomeUnknownError),
@@ -529,7 +529,7 @@ test("a writer that dies: what waits is refused, and the next one works", async 
   assert.equal((await database.query(sql`SELECT 1 FROM settings`)).length, 2);
 });
 
-test("a writer that has died, and no thread for another: refused until there is one", async (t) => {
+test("without a thread for a new writer writes are refused until there is one", async (t) => {
   const workers = noteThreads(t);
   const path = join(makeFolder(t), "gatepost.db");
   const database = openSqliteDatabase(path);
@@ -545,7 +545,7 @@ test("a writer that has died, and no thread for another: refused until there is 
   assert.deepEqual(await database.write([put("c")]), [1]);
 });
 
-test("close() ends though the writer has died with writes before it", async (t) => {
+test("close() resolves even if the writer's thread ended with a write waiting", async (t) => {
   const workers = noteThreads(t);
   const { database } = await openFile(t);
   const write = database.write([put("a")]);
@@ -554,7 +554,7 @@ test("close() ends though the writer has died with writes before it", async (t) 
   assert.ok(result.status === "fulfilled" || result.reason instanceof UnavailableError);
 });
 
-test("close() leaves one file, with all in it", async (t) => {
+test("close() leaves one file that contains everything", async (t) => {
   const { database, path } = await openFile(t);
   await database.write([put("a")]);
   await database.close();
@@ -565,7 +565,7 @@ test("close() leaves one file, with all in it", async (t) => {
   assert.equal((await openDatabase(t, copy).query(sql`SELECT 1 FROM settings`)).length, 1);
 });
 
-test("ATTACH is refused to queries and to writes, VACUUM INTO with it", async (t) => {
+test("ATTACH is refused in queries and in writes", async (t) => {
   const { database } = await openFile(t);
   const other = join(makeFolder(t), "other.db");
   const attach = sql`ATTACH ${sqlText(other)} AS other`;
@@ -591,8 +591,8 @@ function put(name: string, value = "1") {
 }
 
 /**
- * The transactions in the write-ahead log: frames whose header has the size of the database after
- * a commit (https://sqlite.org/fileformat2.html#walformat).
+ * Counts the transactions in the write-ahead log: frames whose header has the size of the database
+ * after a commit (https://sqlite.org/fileformat2.html#walformat).
  */
 function countCommits(path: string): number {
   const log = readFileSync(`${path}-wal`);

@@ -14,10 +14,10 @@ const LONG = sql`WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n 
   SELECT count(*) AS count FROM n`;
 const COUNT = sql`SELECT count(*) AS count FROM users`;
 
-test("a thread that the first query starts reads what is stored", async (t) => {
+test("the first query starts a thread, which reads what is stored", async (t) => {
   const path = join(makeFolder(t), "gatepost.db");
   const database = openSqliteFile(t, path);
-  await addUser(database); // the writer's thread runs
+  await addUser(database); // this starts the writer's thread
   const threads = noteThreads(t);
   const aside = createSqliteAside(path);
   t.after(() => aside.close());
@@ -28,7 +28,7 @@ test("a thread that the first query starts reads what is stored", async (t) => {
   assert.equal(threads.length, 1);
 });
 
-test("a long read does not hold up the thread that asks", async (t) => {
+test("a long query does not block the calling thread", async (t) => {
   const path = join(makeFolder(t), "gatepost.db");
   openSqliteFile(t, path);
   const aside = createSqliteAside(path);
@@ -40,7 +40,7 @@ test("a long read does not hold up the thread that asks", async (t) => {
   assert.deepEqual(await long, [{ count: 3_000_000 }]);
 });
 
-test("a statement that is wrong, or writes, is refused, and the next one runs", async (t) => {
+test("a wrong statement or a write is refused, and the next query succeeds", async (t) => {
   const path = join(makeFolder(t), "gatepost.db");
   openSqliteFile(t, path);
   const aside = createSqliteAside(path);
@@ -50,7 +50,7 @@ test("a statement that is wrong, or writes, is refused, and the next one runs", 
   assert.deepEqual(await aside.query(COUNT), [{ count: 0 }]);
 });
 
-test("a thread that ends refuses what it was asked; another takes its place", async (t) => {
+test("if the thread ends its query fails, and the next one starts a new thread", async (t) => {
   const path = join(makeFolder(t), "gatepost.db");
   await addUser(openSqliteFile(t, path));
   const threads = noteThreads(t);
@@ -64,14 +64,14 @@ test("a thread that ends refuses what it was asked; another takes its place", as
   assert.equal(threads.length, 2);
 });
 
-test("a thread that cannot open the file: why is said", async (t) => {
+test("a query fails with the reason if the thread cannot open the file", async (t) => {
   const aside = createSqliteAside(join(makeFolder(t), "nothing.db"));
   t.after(() => aside.close());
   const message = "The thread for long reads has ended: unable to open database file";
   await assert.rejects(aside.query(COUNT), { name: "UnavailableError", message });
 });
 
-test("where the system gives no thread it is refused, and the next one is asked for", async (t) => {
+test("a query or backup fails if no thread can be started, and the next one tries", async (t) => {
   const path = join(makeFolder(t), "gatepost.db");
   openSqliteFile(t, path);
   const aside = createSqliteAside(path);
@@ -84,7 +84,7 @@ test("where the system gives no thread it is refused, and the next one is asked 
   assert.deepEqual(await aside.query(COUNT), [{ count: 0 }]);
 });
 
-test("a backup is a private file, and never takes the place of another", async (t) => {
+test("a backup is a file with mode 0600 and never replaces another", async (t) => {
   const folder = makeFolder(t);
   openSqliteFile(t, join(folder, "gatepost.db"));
   const aside = createSqliteAside(join(folder, "gatepost.db"));
@@ -96,7 +96,7 @@ test("a backup is a private file, and never takes the place of another", async (
   assert.equal(existsSync(`${target}.partial`), false);
 });
 
-test("a backup has a thread of its own while it takes: no read waits", async (t) => {
+test("each backup runs in its own thread, which ends with it", async (t) => {
   const opened = await createSqliteEngine(join(makeFolder(t), "gatepost.db")).open();
   t.after(() => opened.close());
   await addUser(opened);
@@ -105,13 +105,13 @@ test("a backup has a thread of its own while it takes: no read waits", async (t)
   assert.equal(threads.length, 1);
   for (const name of ["one.db", "two.db"]) {
     await opened.backUpAs?.(name);
-    assert.equal(threads.at(-1)?.threadId, -1, "it has ended");
+    assert.equal(threads.at(-1)?.threadId, -1, "the thread has not ended");
   }
   assert.deepEqual(await opened.heavy.query(COUNT), [{ count: 1 }]);
   assert.equal(threads.length, 3);
 });
 
-test("a backup that the end of the server cuts off leaves nothing behind", async (t) => {
+test("a backup that close() interrupts leaves no file", async (t) => {
   const folder = makeFolder(t);
   const database = openSqliteFile(t, join(folder, "gatepost.db"));
   await database.write([

@@ -9,7 +9,7 @@ import { makeFolder } from "../helpers/database.ts";
 
 const NOISE = Buffer.alloc(4_096, "noise");
 
-/** A database with a table whose rows are not negative, and what opens it once more. */
+/** A database whose table allows no negative values, and a function that opens it again. */
 function make(t: TestContext, options: { readonly readOnly?: boolean } = {}) {
   const path = join(makeFolder(t), "gatepost.db");
   const open = (more = {}) => {
@@ -28,7 +28,7 @@ const TROUBLE: readonly [what: string, refusal: Refusal, fail: (t: TestContext) 
     first.exec("BEGIN IMMEDIATE");
     second.exec("INSERT INTO t VALUES (2)");
   }],
-  ["a lock of the log's index, for long", "locked", () => {
+  ["a long lock of the log's index", "locked", () => {
     throw Object.assign(new Error("locking protocol"), { errcode: 15 }); // as after ten seconds
   }],
   ["a file that may only be read", "read_only", (t) =>
@@ -47,11 +47,11 @@ const TROUBLE: readonly [what: string, refusal: Refusal, fail: (t: TestContext) 
     writeFileSync(path, Buffer.concat([readFileSync(path).subarray(0, 4_096), NOISE]));
     open().exec("SELECT * FROM t");
   }],
-  ["a folder that there is not", "failing", () => new DatabaseSync("/nowhere/gatepost.db")],
+  ["a folder that does not exist", "failing", () => new DatabaseSync("/nowhere/gatepost.db")],
 ];
 
 for (const [what, refusal, fail] of TROUBLE) {
-  test(`${what}: why writes are refused is ${refusal}, and nothing is stored`, (t) => {
+  test(`refusalOf() is \`${refusal}\` for ${what}, and resultOf() \`unavailable\``, (t) => {
     let found: unknown;
     try {
       fail(t);
@@ -68,11 +68,11 @@ for (const [what, statement, kind] of [
   ["a broken constraint", "INSERT INTO t VALUES (-1)", "conflict"],
   ["a mistake in a statement", "INSERT INTO nowhere VALUES (1)", "error"],
 ] as const) {
-  test(`${what} is no trouble of the engine's`, (t) => {
+  test(`refusalOf() is undefined for ${what}, and resultOf() \`${kind}\``, (t) => {
     const { first } = make(t);
     try {
       first.exec(statement);
-      assert.fail("it is stored");
+      assert.fail("the row was stored");
     } catch (error) {
       assert.equal(refusalOf(error), undefined);
       assert.equal(resultOf(error).kind, kind);

@@ -31,7 +31,7 @@ import { mountSmallDisk } from "../helpers/small_disk.ts";
 import { openEmptyOldDatabase, writeOldDatabase } from "../helpers/old_database.ts";
 import { OLD_MIGRATIONS } from "../helpers/old_migrations.ts";
 
-test("prepareSqliteFile() makes a file 0600 in a folder 0700, and those above it", (t) => {
+test("prepareSqliteFile() creates a file with mode 0600 and its folders with mode 0700", (t) => {
   const folder = makeFolder(t);
   const umask = process.umask(0);
   t.after(() => process.umask(umask));
@@ -42,7 +42,7 @@ test("prepareSqliteFile() makes a file 0600 in a folder 0700, and those above it
   assert.equal(modeOf(join(folder, "one")), 0o700);
 });
 
-test("prepareSqliteFile() gives the owner no less under a strict umask", (t) => {
+test("prepareSqliteFile() creates the file with mode 0600 under a strict umask, too", (t) => {
   const folder = makeFolder(t);
   const umask = process.umask(0o277);
   try {
@@ -53,7 +53,7 @@ test("prepareSqliteFile() gives the owner no less under a strict umask", (t) => 
   assert.equal(modeOf(join(folder, "gatepost.db")), 0o600);
 });
 
-test("the log beside the file is no more readable than the file", (t) => {
+test("the log and its index have mode 0600 like the file", (t) => {
   const path = newFile(t);
   const umask = process.umask(0);
   t.after(() => process.umask(umask));
@@ -64,7 +64,7 @@ test("the log beside the file is no more readable than the file", (t) => {
   connection.close();
 });
 
-test("prepareSqliteFile() leaves the mode of a folder and a file that are there", (t) => {
+test("prepareSqliteFile() does not change the mode of an existing folder and file", (t) => {
   const folder = join(makeFolder(t), "data");
   mkdirSync(folder);
   chmodSync(folder, 0o750);
@@ -76,7 +76,7 @@ test("prepareSqliteFile() leaves the mode of a folder and a file that are there"
   assert.equal(modeOf(path), 0o640);
 });
 
-test("a new file has the newest schema, our mark, and a write-ahead log", (t) => {
+test("a new file has our application id, the newest version and a write-ahead log", (t) => {
   const path = newFile(t);
   assert.deepEqual(pragmas(path, ["application_id", "user_version", "journal_mode"]), [
     APPLICATION_ID,
@@ -103,15 +103,15 @@ for (const readOnly of [false, true]) {
     t.after(() => connection.close());
     assert.equal(connection.prepare("PRAGMA synchronous").get()?.["synchronous"], 2);
     assert.equal(connection.prepare("PRAGMA secure_delete").get()?.["secure_delete"], 1);
-    // MEMORY: nothing of it lies in temporary files outside of the data folder.
+    // MEMORY: no temporary files outside the data folder.
     assert.equal(connection.prepare("PRAGMA temp_store").get()?.["temp_store"], 2);
     assert.equal(connection.prepare("PRAGMA foreign_keys").get()?.["foreign_keys"], 1);
-    // Who reads in the thread of the requests waits for no lock.
+    // The readers run in the request thread, which must not wait for a lock.
     const timeoutMs = connection.prepare("PRAGMA busy_timeout").get()?.["timeout"];
     assert.equal(timeoutMs, readOnly ? 0 : LOCK_TIMEOUT_MS);
   });
 
-  test(`a connection ${what} refuses ATTACH, however it is written`, (t) => {
+  test(`a connection ${what} refuses ATTACH in every form`, (t) => {
     const connection = openSqlite(newFile(t), { readOnly });
     t.after(() => connection.close());
     const other = join(makeFolder(t), "other.db");
@@ -142,26 +142,26 @@ test("a connection that reads cannot write", (t) => {
   assert.throws(() => connection.exec("CREATE TABLE t (x)"));
 });
 
-test("prepareSqliteFile() leaves a database of its version as it is, byte for byte", (t) => {
+test("prepareSqliteFile() leaves a database of the newest version unchanged", (t) => {
   const path = newFile(t);
   const before = readFileSync(path);
   prepareSqliteFile(path);
   assert.deepEqual(readFileSync(path), before);
 });
 
-test("prepareSqliteFile() keeps what is stored", (t) => {
+test("prepareSqliteFile() keeps the stored rows", (t) => {
   const path = newFile(t);
   run(path, "INSERT INTO settings (name, value) VALUES ('a', '1')");
   prepareSqliteFile(path);
   assert.equal(countSettings(path), 1);
 });
 
-/** The newest version whose statements are kept; those of today's follow when the next is made. */
+/** The newest version whose statements are kept. Today's are added with the next version. */
 const NEWEST_KEPT = OLD_MIGRATIONS.length + 1;
 
 for (let version = 1; version <= NEWEST_KEPT; version++) {
   if (version === 2) continue; // of no release: see below
-  test(`prepareSqliteFile() brings version ${version} to the schema of a new file`, (t) => {
+  test(`prepareSqliteFile() migrates version ${version} to the schema of a new file`, (t) => {
     const [path, newest] = [writeVersion(t, version), writeVersion(t, NEWEST_KEPT)];
     prepareSqliteFile(path);
     prepareSqliteFile(newest);
@@ -171,7 +171,7 @@ for (let version = 1; version <= NEWEST_KEPT; version++) {
   });
 }
 
-test("prepareSqliteFile() refuses version 2, which no release had, and leaves it as it is", (t) => {
+test("prepareSqliteFile() refuses version 2, which no release had, and changes nothing", (t) => {
   const path = writeVersion(t, 2);
   const before = readFileSync(path);
   assert.throws(() => prepareSqliteFile(path), UnusableDatabaseError);
@@ -181,16 +181,16 @@ test("prepareSqliteFile() refuses version 2, which no release had, and leaves it
   assert.match(reason, /^Its schema is not that of version 2, which it claims to have: /);
 });
 
-test("the statements of every version before today's are kept", () => {
+test("the statements of every older version are kept", () => {
   assert.ok(NEWEST_KEPT >= NEWEST_VERSION - 1);
 });
 
-/** A database of 0.1.0, brought to that version by the statements of its time. */
+/** Writes a database of 0.1.0, migrated to `version` by the statements of that time. */
 function writeVersion(t: TestContext, version: number): string {
   const path = join(makeFolder(t), "gatepost.db");
   writeOldDatabase(path);
-  // Subscriptions through apps, of whose grants some stand, or all are revoked, or none is left,
-  // or those of the same user through another app.
+  // Subscriptions through apps: with live grants, with revoked ones, without any, and with those
+  // of the same user through another app.
   run(path, `INSERT INTO grants (id, app, user, type, scope, refresh_until, access_until,
         revoked_at)
       SELECT 'g0mwr1mcfb000q5miezoaj8u0', id, 'u2', 'password', 'consumer', 0, 0, 1
@@ -206,7 +206,7 @@ function writeVersion(t: TestContext, version: number): string {
   return path;
 }
 
-test("prepareSqliteFile() has a delivery say what its last attempt came to", (t) => {
+test("prepareSqliteFile() copies the result of the last attempt to its delivery", (t) => {
   const path = join(makeFolder(t), "gatepost.db");
   using old = openEmptyOldDatabase(path);
   old.exec(`
@@ -224,7 +224,7 @@ test("prepareSqliteFile() has a delivery say what its last attempt came to", (t)
     [["d1", 503, null], ["d2", null, "refused"], ["d3", null, null]]);
 });
 
-test("prepareSqliteFile() turns a write-ahead log on where whoever migrated died before", (t) => {
+test("prepareSqliteFile() turns the write-ahead log on if a killed migration has not", (t) => {
   const path = newFile(t);
   run(path, "PRAGMA journal_mode = DELETE");
   prepareSqliteFile(path);
@@ -238,12 +238,12 @@ for (const [what, make, change] of [
     run(path, `PRAGMA journal_mode = DELETE; INSERT INTO settings (name, value) VALUES ('a', '1')`);
   }, "UPDATE settings SET value = '2'; CREATE TABLE t (x); INSERT INTO t VALUES (zeroblob(99999))"],
 ] as const) {
-  test(`prepareSqliteFile() takes back what was left by a process killed while ${what}`, (t) => {
+  test(`prepareSqliteFile() undoes the changes of a process killed while ${what}`, (t) => {
     const [path, left] = [join(makeFolder(t), "gatepost.db"), join(makeFolder(t), "gatepost.db")];
     make(path);
     const killed = new DatabaseSync(path);
     t.after(() => killed.close());
-    // So small a cache that pages go to the file before the commit does.
+    // The cache is so small that pages are written to the file before the commit.
     killed.exec(`PRAGMA cache_size = 1; BEGIN EXCLUSIVE; ${change}`);
     for (const suffix of ["", "-journal"]) copyFileSync(path + suffix, left + suffix);
     const kind = change === SCHEMA ? "missing" : "usable";
@@ -256,7 +256,7 @@ for (const [what, make, change] of [
   });
 }
 
-test("prepareSqliteFile() that has no room for a change leaves the version before whole", (t) => {
+test("prepareSqliteFile() without space for the migration leaves the old version whole", (t) => {
   const disk = mountSmallDisk(t, 2 ** 22);
   if (disk === undefined) return;
   const path = join(disk.folder, "gatepost.db");
@@ -273,7 +273,7 @@ test("prepareSqliteFile() that has no room for a change leaves the version befor
       assert.match(String(error), /^UnusableDatabaseError: [^\n]*(full|I\/O error)[^\n]*$/);
     }
     failures++;
-    disk.resize(2 ** 22); // to look at it takes some room
+    disk.resize(2 ** 22); // reading it needs some space
     assert.deepEqual(pragmas(path, ["user_version"]), [1]);
     assert.deepEqual([schemaOf(path), contentOf(path)], [before, content], `${bytes} bytes`);
   }
@@ -282,7 +282,7 @@ test("prepareSqliteFile() that has no room for a change leaves the version befor
   assert.deepEqual(schemaOf(path), schemaOf(newFile(t)));
 });
 
-test("prepareSqliteFile() makes an empty file a database, and an empty database too", (t) => {
+test("prepareSqliteFile() fills an empty file and an empty database", (t) => {
   const folder = makeFolder(t);
   writeFileSync(join(folder, "empty"), "");
   run(join(folder, "vacant"), "PRAGMA user_version = 1; CREATE TABLE t (x); DROP TABLE t");
@@ -292,7 +292,7 @@ test("prepareSqliteFile() makes an empty file a database, and an empty database 
   }
 });
 
-test("a look at an emptied database refuses it, and its log stays as it is", (t) => {
+test("judgeDatabase() refuses an emptied file and does not change its log", (t) => {
   const path = newFile(t);
   truncateSync(path);
   writeFileSync(`${path}-wal`, "a log");
@@ -301,26 +301,26 @@ test("a look at an emptied database refuses it, and its log stays as it is", (t)
   assert.equal(readFileSync(`${path}-wal`, "utf8"), "a log");
 });
 
-describe("prepareSqliteFile() refuses, and leaves byte for byte as it is,", () => {
+describe("prepareSqliteFile() refuses, and leaves unchanged,", () => {
   const table: [what: string, make: (path: string) => void, reason: RegExp][] = [
     ["a newer version of this program's database", (path) => {
       prepareSqliteFile(path);
       run(path, `PRAGMA user_version = ${NEWEST_VERSION + 1}`);
     }, /newer/i],
-    ["a much newer one with other tables", (path) => {
+    ["a much newer version with other tables", (path) => {
       run(path, `CREATE TABLE t (x); PRAGMA application_id = ${APPLICATION_ID};
         PRAGMA user_version = 1000`);
     }, /newer/i],
     ["another program's database", (path) => {
       run(path, "CREATE TABLE notes (x)");
     }, /another program/],
-    ["another program's with our version number", (path) => {
+    ["another program's database with our version number", (path) => {
       run(path, `CREATE TABLE notes (x); PRAGMA user_version = ${NEWEST_VERSION}`);
     }, /another program/],
-    ["another program's with a mark of its own", (path) => {
+    ["another program's database with its own application id", (path) => {
       run(path, "CREATE TABLE notes (x); PRAGMA application_id = 1234; PRAGMA user_version = 9");
     }, /another program/],
-    ["another program's with a write-ahead log", (path) => {
+    ["another program's database with a write-ahead log", (path) => {
       run(path, "PRAGMA journal_mode = WAL; CREATE TABLE notes (x)");
     }, /another program/],
     ["one byte", (path) => writeFileSync(path, "x"), /not an SQLite database/],
@@ -333,8 +333,8 @@ describe("prepareSqliteFile() refuses, and leaves byte for byte as it is,", () =
       writeFileSync(path, "hello\n".repeat(10_000));
     }, /not an SQLite database/],
     ["the beginning of SQLite's header", (path) => writeFileSync(path, "SQLite format"), /./],
-    ["SQLite's header and nothing behind", (path) => writeFileSync(path, "SQLite format 3\0"), /./],
-    ["SQLite's header and noise behind", (path) => {
+    ["SQLite's header alone", (path) => writeFileSync(path, "SQLite format 3\0"), /./],
+    ["SQLite's header with noise after it", (path) => {
       const noise = Buffer.alloc(20_000, "noise");
       writeFileSync(path, Buffer.concat([Buffer.from("SQLite format 3\0"), noise]));
     }, /./],
@@ -359,7 +359,7 @@ describe("prepareSqliteFile() refuses, and leaves byte for byte as it is,", () =
   }
 });
 
-test("prepareSqliteFile() has a reason where the path cannot be a file", (t) => {
+test("prepareSqliteFile() throws UnusableDatabaseError if the path cannot be a file", (t) => {
   const folder = makeFolder(t);
   writeFileSync(join(folder, "file"), "");
   for (const path of [folder, join(folder, "file", "gatepost.db")]) {
@@ -367,7 +367,7 @@ test("prepareSqliteFile() has a reason where the path cannot be a file", (t) => 
   }
 });
 
-test("prepareSqliteFile() waits for a process that is making the database", async (t) => {
+test("prepareSqliteFile() waits while another process makes the database", async (t) => {
   const path = join(makeFolder(t), "gatepost.db");
   writeFileSync(path, "");
   const program = `const { DatabaseSync } = await import("node:sqlite");
@@ -413,7 +413,7 @@ function newFile(t: TestContext): string {
   return path;
 }
 
-/** Runs SQL on a file without any help of ours. */
+/** Runs SQL on a file through a connection with SQLite's defaults. */
 function run(path: string, text: string): void {
   const connection = new DatabaseSync(path);
   connection.exec(text);
@@ -434,7 +434,7 @@ function countSettings(path: string): number {
   return rows.length;
 }
 
-/** All rows of each table; that of changes counts how the database came to be what it is. */
+/** All rows of each table, except for a count of changes, which depends on the history. */
 function contentOf(path: string): unknown[] {
   const connection = new DatabaseSync(path);
   const tables = connection.prepare("SELECT name FROM sqlite_schema WHERE type = 'table' AND name "
@@ -449,7 +449,7 @@ function contentOf(path: string): unknown[] {
   return content;
 }
 
-/** Each table, index and trigger with its columns and the words of its SQL, both in any order. */
+/** Each table, index and trigger with its columns and the words of its SQL, both sorted. */
 function schemaOf(path: string): unknown[] {
   const connection = new DatabaseSync(path);
   const columns = connection.prepare(
@@ -468,7 +468,7 @@ function modeOf(path: string): number {
   return statSync(path).mode & 0o777;
 }
 
-test("a look at a database that nobody has open leaves no file beside it, meanwhile too", (t) => {
+test("openForLook() makes no file beside a database that nobody has open", (t) => {
   const path = newFile(t);
   const before = readdirSync(dirname(path));
   using looking = openForLook(path);
@@ -476,7 +476,7 @@ test("a look at a database that nobody has open leaves no file beside it, meanwh
   assert.deepEqual(readdirSync(dirname(path)), before);
 });
 
-test("a look at a database that is in use sees what is only in its log", (t) => {
+test("openForLook() sees what is only in the log of a database in use", (t) => {
   const path = newFile(t);
   using writing = openSqlite(path, { readOnly: false });
   writing.exec("INSERT INTO settings (name, value) VALUES ('a', '1')");
@@ -484,7 +484,7 @@ test("a look at a database that is in use sees what is only in its log", (t) => 
   assert.equal(looking.prepare("SELECT 1 FROM settings").all().length, 1);
 });
 
-test("a look at what a process left that died changes neither the file nor its log", (t) => {
+test("openForLook() changes neither the file nor the log of a process that was killed", (t) => {
   const [path, left] = [newFile(t), join(makeFolder(t), "gatepost.db")];
   using writing = openSqlite(path, { readOnly: false });
   writing.exec("INSERT INTO settings (name, value) VALUES ('a', '1')");
@@ -497,7 +497,7 @@ test("a look at what a process left that died changes neither the file nor its l
   assert.deepEqual(read(), before);
 });
 
-test("a look leaves no file of this process open", (t) => {
+test("openForLook() leaves no file open after close()", (t) => {
   const path = newFile(t);
   const nextFile = () => {
     const file = openSync(path, "r");

@@ -5,7 +5,7 @@ import { MessageChannel } from "node:worker_threads";
 import { startThread } from "../../src/database/start_thread.ts";
 import { refuseThreads } from "../helpers/threads.ts";
 
-test("where the system gives no thread, that is said, and the port for it is closed", async (t) => {
+test("startThread() throws EAGAIN if the system refuses, and closes the sent port", async (t) => {
   refuseThreads(t);
   const { port1, port2 } = new MessageChannel();
   const closed = once(port2, "close");
@@ -14,8 +14,8 @@ test("where the system gives no thread, that is said, and the port for it is clo
     (error) => {
       assert.ok(error instanceof Error);
       assert.equal(error.message, "No thread can be started: EAGAIN");
-      assert.equal(error.cause, undefined, "a start would print it in place of the message");
-      // As the system's own errors have it: a line for the operator, no stack.
+      assert.equal(error.cause, undefined, "a start would print the cause, not the message");
+      // Like errors of the system: they are printed as one line without a stack.
       assert.deepEqual({ ...error }, { code: "EAGAIN", syscall: "clone" });
       return true;
     },

@@ -11,11 +11,11 @@ import { createWriteWatch } from "../../src/database/write_watch.ts";
 /** A watch on a database that refuses on request, by a clock that the test sets. */
 function openStage(other: Partial<Database> = {}) {
   const stage = { nowMs: 0, refusal: undefined as Refusal | undefined, writes: 0 };
-  const told: string[] = [];
-  const tell = (level: string): Log["info"] => (msg, fields) =>
-    void told.push([`${level} ${msg}`, fields?.["reason"], messageOf(fields?.["error"] ?? "")]
+  const lines: string[] = [];
+  const note = (level: string): Log["info"] => (msg, fields) =>
+    void lines.push([`${level} ${msg}`, fields?.["reason"], messageOf(fields?.["error"] ?? "")]
       .filter(Boolean).join(" "));
-  const [debug, info, warn, error] = [tell("debug"), tell("info"), tell("warn"), tell("error")];
+  const [debug, info, warn, error] = [note("debug"), note("info"), note("warn"), note("error")];
   const log = { debug, info, warn, error };
   const watch = createWriteWatch(log, () => stage.nowMs);
   const database: Database = {
@@ -33,10 +33,10 @@ function openStage(other: Partial<Database> = {}) {
     stage.nowMs = ms;
     await watch.look(database);
   };
-  return { stage, told, watch, look };
+  return { stage, lines, watch, look };
 }
 
-test("while others write it writes nothing", async () => {
+test("while others write the watch writes nothing", async () => {
   const { stage, watch, look } = openStage();
   for (let ms = 0; ms < 60_000; ms += 1_000) {
     stage.nowMs = ms;
@@ -47,13 +47,13 @@ test("while others write it writes nothing", async () => {
   assert.equal(watch.state(), "ok");
 });
 
-test("where nobody writes it does, each ten seconds", async () => {
+test("while nobody writes the watch writes every ten seconds", async () => {
   const { stage, look } = openStage();
   for (let ms = 0; ms < 60_000; ms += 1_000) await look(ms);
   assert.equal(stage.writes, 5);
 });
 
-test("what it writes is another value each time, or nothing would be written", async () => {
+test("the watch writes another value each time: SQLite skips an equal one", async () => {
   const memory = createMemoryDatabase();
   const { look } = openStage({ write: memory.write });
   const values = new Set<unknown>();
@@ -64,7 +64,7 @@ test("what it writes is another value each time, or nothing would be written", a
   assert.equal(values.size, 3);
 });
 
-test("damage that is found while a full disk is tried is not forgotten", async () => {
+test("damage that a probe of a full disk finds stays the state", async () => {
   const { watch, look } = openStage({
     async write() {
       watch.observe("damaged");
@@ -76,8 +76,8 @@ test("damage that is found while a full disk is tried is not forgotten", async (
   assert.equal(watch.state(), "damaged");
 });
 
-test("writes refused for two seconds: it says why, logs it once, and recovers", async () => {
-  const { stage, told, watch, look } = openStage();
+test("after two seconds of refused writes the state is the reason, logged once", async () => {
+  const { stage, lines, watch, look } = openStage();
   stage.refusal = "full";
   watch.observe("full");
   await look(2_000);
@@ -89,23 +89,23 @@ test("writes refused for two seconds: it says why, logs it once, and recovers", 
   await look(4_000);
   assert.equal(watch.state(), "ok");
   const refused = "error writes are refused full It is full";
-  assert.deepEqual(told, [refused, "info writes are accepted again"]);
+  assert.deepEqual(lines, [refused, "info writes are accepted again"]);
 });
 
-test("a refusal in between that passes is none", async () => {
-  const { stage, told, watch, look } = openStage();
+test("a short refusal does not change the state and is not logged", async () => {
+  const { stage, lines, watch, look } = openStage();
   watch.observe("locked");
   await look(1_000);
   stage.nowMs = 5_000;
   watch.observe("locked");
   assert.equal(watch.state(), "ok");
-  assert.deepEqual(told, []);
+  assert.deepEqual(lines, []);
 });
 
-test("a disk that takes small writes is full until it takes a larger one", async () => {
+test("a disk that accepts small writes stays full until it accepts a larger one", async () => {
   const sizes: (number | undefined)[] = [];
   let room = 1_000;
-  const { stage, told, watch, look } = openStage({
+  const { stage, lines, watch, look } = openStage({
     write([probe]) {
       const bytes = probe?.params.findLast((each) => typeof each === "number") ?? 0;
       sizes.push(bytes);
@@ -125,31 +125,31 @@ test("a disk that takes small writes is full until it takes a larger one", async
   await look(6_000);
   assert.equal(watch.state(), "ok");
   await look(16_000);
-  assert.deepEqual(told, [
+  assert.deepEqual(lines, [
     "error writes are refused full no room",
     "info writes are accepted again",
   ]);
   assert.deepEqual(sizes, [32_768, 32_768, 32_768, 32_768, 32_768, 32_768, 0]);
 });
 
-test("a file that was replaced is reported at once", async () => {
-  const { stage, told, watch, look } = openStage();
+test("a replaced file is reported at once", async () => {
+  const { stage, lines, watch, look } = openStage();
   stage.refusal = "replaced";
   await look(10_000);
   assert.equal(watch.state(), "replaced");
-  assert.deepEqual(told, ["error writes are refused replaced It is replaced"]);
+  assert.deepEqual(lines, ["error writes are refused replaced It is replaced"]);
 });
 
-test("damage is reported at once, and stays although other writes go on", async () => {
-  const { told, watch, look } = openStage();
+test("damage is reported at once, and stays although other writes succeed", async () => {
+  const { lines, watch, look } = openStage();
   watch.observe("damaged");
   await look(1_000);
   await look(20_000);
   assert.equal(watch.state(), "damaged");
-  assert.deepEqual(told, ["error writes are refused damaged"]);
+  assert.deepEqual(lines, ["error writes are refused damaged"]);
 });
 
-test("what is no trouble of the database fails the look", async () => {
+test("look() rejects with an error that is not an UnavailableError", async () => {
   const { look } = openStage({ write: () => Promise.reject(new Error("no such table")) });
   await assert.rejects(look(10_000), /no such table/);
 });

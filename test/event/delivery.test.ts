@@ -10,10 +10,10 @@ import {
 const NOW_MS = Date.UTC(2026, 10, 20, 12, 0, 0);
 const DEFAULT = [10_000, 300_000, 3_600_000];
 const HOUR_MS = 3_600_000;
-/** Half of the jitter's range: the delay itself. */
+/** The middle of the jitter's range, which gives the delay itself. */
 const MIDDLE = 0.5;
 
-function answer(status: number, retryAfterMs?: number): AttemptOutcome {
+function response(status: number, retryAfterMs?: number): AttemptOutcome {
   return { kind: "response", status, retryAfterMs };
 }
 
@@ -21,7 +21,7 @@ function error(kind: string): AttemptOutcome {
   return { kind: "error", error: kind };
 }
 
-/** How long after the attempt the next one is due; undefined when there is none. */
+/** How long after the attempt the next one is due; undefined if there is none. */
 function waitMs(attempt: number, outcome: AttemptOutcome, random = MIDDLE, delaysMs = DEFAULT) {
   const next = afterAttempt(attempt, outcome, delaysMs, NOW_MS, random);
   return next.status === "pending" ? next.dueAtMs - NOW_MS : undefined;
@@ -29,15 +29,15 @@ function waitMs(attempt: number, outcome: AttemptOutcome, random = MIDDLE, delay
 
 describe("afterAttempt()", () => {
   const failures: readonly AttemptOutcome[] = [
-    ...[100, 199, 300, 301, 302, 303, 304, 307, 308].map((status) => answer(status)),
-    ...[400, 401, 403, 404, 408, 409, 410, 413, 422, 425, 429].map((status) => answer(status)),
-    ...[500, 501, 502, 503, 504, 599].map((status) => answer(status)),
+    ...[100, 199, 300, 301, 302, 303, 304, 307, 308].map((status) => response(status)),
+    ...[400, 401, 403, 404, 408, 409, 410, 413, 422, 425, 429].map((status) => response(status)),
+    ...[500, 501, 502, 503, 504, 599].map((status) => response(status)),
     ...["timeout", "unreachable", "refused", "reset", "tls", "protocol", "aborted", "other"]
       .map(error),
   ];
   for (const outcome of failures) {
     const name = outcome.kind === "response" ? String(outcome.status) : outcome.error;
-    test(`sends again after ${name} as after any other failure`, () => {
+    test(`resends after ${name} as after any other failure`, () => {
       assert.deepEqual([1, 2, 3].map((attempt) => waitMs(attempt, outcome)), DEFAULT);
       assert.equal(waitMs(4, outcome), undefined);
     });
@@ -53,19 +53,19 @@ describe("afterAttempt()", () => {
     test(`makes ${attempts} attempts with ${delaysMs.length} resends`, () => {
       const statuses: string[] = [];
       for (let attempt = 1; statuses.at(-1) !== "failed"; attempt++) {
-        statuses.push(afterAttempt(attempt, answer(500), delaysMs, NOW_MS, MIDDLE).status);
+        statuses.push(afterAttempt(attempt, response(500), delaysMs, NOW_MS, MIDDLE).status);
       }
       assert.deepEqual(statuses, [...Array<string>(attempts - 1).fill("pending"), "failed"]);
     });
   }
 
-  test("says gone when the last response was 410", () => {
-    const next = afterAttempt(4, answer(410), DEFAULT, NOW_MS, MIDDLE);
+  test("returns gone if the last response was 410", () => {
+    const next = afterAttempt(4, response(410), DEFAULT, NOW_MS, MIDDLE);
     assert.deepEqual(next, { status: "failed", gone: true });
   });
 
-  for (const outcome of [answer(404), answer(500), error("timeout")]) {
-    test(`does not say gone after ${JSON.stringify(outcome)}`, () => {
+  for (const outcome of [response(404), response(500), error("timeout")]) {
+    test(`does not return gone after ${JSON.stringify(outcome)}`, () => {
       const next = afterAttempt(4, outcome, DEFAULT, NOW_MS, MIDDLE);
       assert.deepEqual(next, { status: "failed", gone: false });
     });
@@ -79,37 +79,37 @@ describe("afterAttempt()", () => {
     [1, 12_000, 4_320_000],
   ];
   for (const [random, first, last] of jitter) {
-    test(`spreads a delay by a fifth: ${random} gives ${first} and ${last} ms`, () => {
-      assert.equal(waitMs(1, answer(500), random), first);
-      assert.equal(waitMs(3, answer(500), random), last);
+    test(`changes a delay by up to 20 %: random ${random} gives ${first} and ${last} ms`, () => {
+      assert.equal(waitMs(1, response(500), random), first);
+      assert.equal(waitMs(3, response(500), random), last);
     });
   }
 
   const stretched: readonly (readonly [what: string, askedMs: number, waitMs: number])[] = [
-    ["a longer one stretches the delay", 60_000, 60_000],
-    ["a shorter one does not shorten it", 1_000, 10_000],
-    ["none at all leaves it", 0, 10_000],
+    ["a longer wait extends the delay", 60_000, 60_000],
+    ["a shorter wait does not shorten the delay", 1_000, 10_000],
+    ["no wait does not shorten the delay", 0, 10_000],
     ["more than an hour counts as an hour", 2 * HOUR_MS, HOUR_MS],
-    ["beyond all numbers counts as an hour", Infinity, HOUR_MS],
+    ["an infinite wait counts as an hour", Infinity, HOUR_MS],
   ];
   for (const [what, askedMs, expected] of stretched) {
-    test(`heeds Retry-After: ${what}`, () => {
+    test(`obeys Retry-After: ${what}`, () => {
       for (const status of [503, 429, 500, 301]) {
-        assert.equal(waitMs(1, answer(status, askedMs)), expected);
+        assert.equal(waitMs(1, response(status, askedMs)), expected);
       }
     });
   }
 
-  test("gives up after the last attempt whatever Retry-After asks for", () => {
-    assert.equal(waitMs(4, answer(503, 60_000)), undefined);
+  test("makes no further attempt after the last one, whatever Retry-After says", () => {
+    assert.equal(waitMs(4, response(503, 60_000)), undefined);
   });
 });
 
 describe("isSuccess()", () => {
-  test("takes 2xx and nothing else", () => {
-    const taken = Array.from({ length: 500 }, (_, index) => index + 100)
-      .filter((status) => isSuccess(answer(status)));
-    assert.deepEqual(taken, Array.from({ length: 100 }, (_, index) => index + 200));
+  test("is true for 2xx and nothing else", () => {
+    const successes = Array.from({ length: 500 }, (_, index) => index + 100)
+      .filter((status) => isSuccess(response(status)));
+    assert.deepEqual(successes, Array.from({ length: 100 }, (_, index) => index + 200));
     assert.equal(isSuccess(error("reset")), false);
   });
 });
@@ -151,7 +151,7 @@ describe("parseRetryAfter()", () => {
     });
   }
 
-  test("reads seconds beyond all numbers as a wait without end, not as none", () => {
+  test("reads a number of 400 digits as a very long wait", () => {
     const readMs = parseRetryAfter("9".repeat(400), NOW_MS);
     assert.ok(readMs !== undefined && readMs > 1e12);
   });

@@ -4,7 +4,7 @@ import { newId } from "../../src/base/id.ts";
 import { type Shape, parseShape } from "../../src/base/shape.ts";
 import { checkDispatchableName, EVENT_NAME, NewEvent } from "../../src/event/event.ts";
 
-/** The pointers of what is wrong with a value; none when it is right. */
+/** The pointers of the errors of a value; none if it is valid. */
 function errorsOf(shape: Shape<unknown>, value: unknown): string[] {
   const pointers: string[] = [];
   shape.parse(value, (_detail, pointer = "") => pointers.push(pointer));
@@ -29,19 +29,19 @@ const NAMES: readonly (readonly [name: string, isGood: boolean])[] = [
 
 describe("EVENT_NAME", () => {
   for (const [name, isGood] of NAMES) {
-    test(`${isGood ? "takes" : "refuses"} ${JSON.stringify(name).slice(0, 40)}`, () => {
+    test(`${isGood ? "accepts" : "refuses"} ${JSON.stringify(name).slice(0, 40)}`, () => {
       assert.deepEqual(errorsOf(EVENT_NAME, name), isGood ? [] : [""]);
     });
   }
 
-  test("takes the service's own names: they can be subscribed to", () => {
+  test("accepts names of the service's own events, to which one may subscribe", () => {
     assert.deepEqual(errorsOf(EVENT_NAME, "gatepost.delivery.failed"), []);
   });
 });
 
 describe("checkDispatchableName()", () => {
   for (const [name, isGood] of NAMES) {
-    test(`${isGood ? "takes" : "refuses"} ${JSON.stringify(name).slice(0, 40)}`, () => {
+    test(`${isGood ? "accepts" : "refuses"} ${JSON.stringify(name).slice(0, 40)}`, () => {
       assert.equal(checkDispatchableName(name) === undefined, isGood);
     });
   }
@@ -54,7 +54,7 @@ describe("checkDispatchableName()", () => {
     ["my.gatepost.x", true],
   ];
   for (const [name, isGood] of own) {
-    test(`${isGood ? "takes" : "keeps"} ${name}`, () => {
+    test(`${isGood ? "accepts" : "refuses"} ${name}`, () => {
       assert.equal(checkDispatchableName(name) === undefined, isGood);
     });
   }
@@ -82,7 +82,7 @@ describe("an event's subject", () => {
 describe("an event's key", () => {
   const { key } = NewEvent.members;
 
-  test("is 1 to 256 characters, whatever they are", () => {
+  test("is 1 to 256 characters of any kind", () => {
     for (const value of ["7", " ", "a\nb", "\0", "x".repeat(256), "😀".repeat(256)]) {
       assert.deepEqual(errorsOf(key, value), [], JSON.stringify(value));
     }
@@ -90,7 +90,7 @@ describe("an event's key", () => {
 
   const others: readonly unknown[] = [
     undefined, null, "", 7, {}, ["7"], "x".repeat(257), "x".repeat(10_240), "😀".repeat(257),
-    "a\ud800", // two such would be one when they are stored
+    "a\ud800", // several such keys would be equal when they are stored
   ];
   for (const value of others) {
     test(`is not ${JSON.stringify(value)?.slice(0, 40)}`, () => {
@@ -100,7 +100,7 @@ describe("an event's key", () => {
 });
 
 describe("NewEvent", () => {
-  test("has its data as the JSON text that callbacks have", () => {
+  test("parses the data into the JSON text that callbacks send", () => {
     const event = { name: "a", data: { n: [1, null] }, subject: newId("u", 1) };
     const parsed = parseShape(NewEvent, event, "body");
     assert.deepEqual(parsed, { ...event, data: '{"n":[1,null]}' });
@@ -110,13 +110,13 @@ describe("NewEvent", () => {
   const wrong: readonly (readonly [body: unknown, pointers: readonly string[]])[] = [
     [{}, ["/name", "/data"]],
     [{ name: "gatepost.x", data: 1 }, ["/name"]],
-    [{ name: "a", data: [Infinity] }, ["/data"]], // what a number past a double is read as
+    [{ name: "a", data: [Infinity] }, ["/data"]], // from a number past the range of a double
     [{ name: "a", data: 1, subject: "u" }, ["/subject"]],
     [{ name: "a", data: 1, subject: null }, ["/subject"]],
     [{ name: "a b", data: 1, to: "all" }, ["/name", "/to"]],
   ];
   for (const [body, pointers] of wrong) {
-    test(`names every error of ${JSON.stringify(body)}`, () => {
+    test(`reports every error of ${JSON.stringify(body)}`, () => {
       assert.deepEqual(errorsOf(NewEvent, body), pointers);
     });
   }

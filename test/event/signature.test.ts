@@ -28,17 +28,17 @@ describe("formatSigningSecret()", () => {
 
 describe("signMessage()", () => {
   // `printf '%s' 'msg.1674087231.{"a":1}' | openssl dgst -sha256 -hmac 0123456789abcdef01234567`
-  test("computes what openssl computes", () => {
+  test("gives the same signature as openssl", () => {
     const secret = "whsec_MDEyMzQ1Njc4OWFiY2RlZjAxMjM0NTY3";
     const message = { id: "msg", timestampSeconds: 1_674_087_231, body: '{"a":1}' };
     assert.equal(signMessage(message, [secret]), "v1,H/5W0rQuwlySDtkTkFq5dz2cbd8Uq1EsI4/1erzRtjE=");
   });
 
-  test("is verified by a subscriber that follows the specification", () => {
+  test("gives a signature that verifies as Standard Webhooks specifies", () => {
     assert.equal(verify(signMessage(MESSAGE, [SECRET]), SECRET), undefined);
   });
 
-  test("signs once for each secret, newest first, each of which verifies alone", () => {
+  test("signs once for each secret in their order, and each signature verifies", () => {
     const signature = signMessage(MESSAGE, [SECRET, OTHER]);
     assert.equal(signature.split(" ").length, 2);
     assert.equal(signature.split(" ")[0], signMessage(MESSAGE, [SECRET]));
@@ -50,20 +50,20 @@ describe("signMessage()", () => {
     ["another id", { id: "d0abd" }],
     ["another time", { timestampSeconds: NOW_SECONDS + 1 }],
     ["another body", { body: '{"order":2}' }],
-    ["a body with a space more", { body: '{"order": 1}' }],
-    ["a body cut short", { body: '{"order":1' }],
+    ["a body with one more space", { body: '{"order": 1}' }],
+    ["a body without its end", { body: '{"order":1' }],
   ];
   for (const [what, change] of forged) {
-    test(`does not cover ${what}`, () => {
+    test(`gives a signature that does not verify with ${what}`, () => {
       assert.equal(verify(signMessage(MESSAGE, [SECRET]), SECRET, change), "no signature matches");
     });
   }
 
-  test("does not verify with another secret", () => {
+  test("gives a signature that does not verify with another secret", () => {
     assert.equal(verify(signMessage(MESSAGE, [OTHER]), SECRET), "no signature matches");
   });
 
-  test("signs the bytes of UTF-8", (t) => {
+  test("signs the body as UTF-8", (t) => {
     const random = openRandom(t);
     for (let round = 0; round < 200; round++) {
       const body = JSON.stringify(random.text('aä€😀"\\\u0000 \ud800', 40));

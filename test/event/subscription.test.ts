@@ -14,7 +14,7 @@ const create = (body: unknown) => parseShape(NewSubscription, body, "body");
 const change = (body: unknown) => parseShape(SubscriptionChange, body, "body");
 
 describe("NewSubscription", () => {
-  test("reads event and endpoint", () => {
+  test("parses event and endpoint", () => {
     assert.deepEqual(create(GOOD), GOOD);
   });
 
@@ -54,7 +54,7 @@ describe("NewSubscription", () => {
     ["http://shop.example/#", false],
   ];
   for (const [endpoint, isGood] of endpoints) {
-    test(`${isGood ? "takes" : "refuses"} ${JSON.stringify(endpoint).slice(0, 50)}`, () => {
+    test(`${isGood ? "accepts" : "refuses"} ${JSON.stringify(endpoint).slice(0, 50)}`, () => {
       const pointers = pointersOf(() => create({ ...GOOD, endpoint }));
       assert.deepEqual(pointers, isGood ? [] : ["/endpoint"]);
     });
@@ -76,14 +76,14 @@ describe("NewSubscription", () => {
     [7, [""]],
   ];
   for (const [body, pointers] of bodies) {
-    test(`names every error of ${JSON.stringify(body)}`, () => {
+    test(`reports every error of ${JSON.stringify(body)}`, () => {
       assert.deepEqual(pointersOf(() => create(body)).sort(), pointers);
     });
   }
 });
 
 describe("SubscriptionChange", () => {
-  test("reads what is there", () => {
+  test("parses the given members", () => {
     assert.deepEqual(change({ status: "paused" }), { status: "paused" });
     const { endpoint } = GOOD;
     assert.deepEqual(change({ endpoint, status: "active" }), { endpoint, status: "active" });
@@ -100,13 +100,13 @@ describe("SubscriptionChange", () => {
     [null, [""]],
   ];
   for (const [body, pointers] of bodies) {
-    test(`names every error of ${JSON.stringify(body)}`, () => {
+    test(`reports every error of ${JSON.stringify(body)}`, () => {
       assert.deepEqual(pointersOf(() => change(body)).sort(), pointers);
     });
   }
 });
 
-test("ManagedSubscriptionChange also disables", () => {
+test("ManagedSubscriptionChange accepts disabled too, but not deleted", () => {
   const parse = (status: string) => parseShape(ManagedSubscriptionChange, { status }, "body");
   assert.deepEqual(parse("disabled"), { status: "disabled" });
   assert.deepEqual(pointersOf(() => parse("deleted")), ["/status"]);
