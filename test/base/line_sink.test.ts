@@ -22,14 +22,14 @@ function openStream() {
   return { stream, written, waiting, state };
 }
 
-const settled = () => new Promise((resolve) => setImmediate(resolve));
+const nextTick = () => new Promise((resolve) => setImmediate(resolve));
 
 test("a sink writes lines in their order and drops none", async () => {
   const { stream, written } = openStream();
   const sink = createLineSink(stream);
   sink.write("a\nb\n");
   sink.write("c\n");
-  await settled();
+  await nextTick();
   assert.deepEqual([written.join(""), sink.dropped()], ["a\nb\nc\n", 0]);
 });
 
@@ -44,9 +44,9 @@ test("a sink whose stream stalls holds at most 4 MiB, and drops and counts the r
 
   state.stall = false;
   waiting.forEach((finish) => finish());
-  await settled();
+  await nextTick();
   sink.write("after\n");
-  await settled();
+  await nextTick();
   assert.equal(written.length, 65);
   assert.equal(written.at(-1), "after\n");
   assert.equal(sink.dropped(), 36);

@@ -190,7 +190,7 @@ test("a hash that fails lets the next one run", async () => {
   assert.match(await impatient.hash(PASSWORD), PHC);
 });
 
-test("verify() returns undefined and reports nothing where `admit` refuses", async () => {
+test("verify() returns undefined and reports nothing if `admit` refuses", async () => {
   const own = createPasswordHasher(1);
   const phc = await own.hash(PASSWORD);
   let reports = 0;
@@ -218,7 +218,7 @@ for (const limit of [1, 3]) {
   });
 }
 
-describe("hashLimit() leaves one core and one pool thread free, where there are several", () => {
+describe("hashLimit() leaves one core and one pool thread free if there are several", () => {
   const table: [cores: number, threads: number, limit: number][] = [
     [1, 4, 1],
     [2, 4, 1],

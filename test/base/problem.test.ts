@@ -40,7 +40,7 @@ test("Problem's title is the name of the HTTP status (RFC 9457 §3.1.4)", () => 
   for (const [status, title] of table) assert.equal(new Problem(status, "x", "").title, title);
 });
 
-test("checkErrors() returns where there are no errors", () => {
+test("checkErrors() does not throw without errors", () => {
   assert.equal(checkErrors([], "app"), undefined);
 });
 

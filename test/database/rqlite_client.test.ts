@@ -213,7 +213,7 @@ test("a large request is sent again if its node no longer responds to probes", a
   let [probes, requests] = [0, 0];
   does((request, response) => {
     if (request.url !== "/readyz?noleader") return ++requests > 1 && succeed(request, response);
-    if (++probes === 1) response.end(); // and no more
+    if (++probes === 1) response.end(); // only to the first probe
   });
   t.mock.timers.enable({ apis: ["setTimeout"] });
   const asked = ask("x".repeat(16 * 2 ** 20), 60_000);

@@ -26,7 +26,7 @@ test("only a process whose heartbeat stops for 5 seconds is released, and once",
   assert.deepEqual(await names(database), ["one", "two"]);
 });
 
-test("a process that could not reach the database releases nobody at once", async (t) => {
+test("after an outage a process waits 5 seconds before it releases another", async (t) => {
   const { database, present, pass, outage } = await stage(t);
   const one = await present("one");
   await database.write([sql`INSERT INTO processes (name, beat) VALUES ('slow', 7)`]);

@@ -104,24 +104,24 @@ test("a short refusal does not change the state and is not logged", async () => 
 
 test("a disk that accepts small writes stays full until it accepts a larger one", async () => {
   const sizes: (number | undefined)[] = [];
-  let room = 1_000;
+  let freeBytes = 1_000;
   const { stage, lines, watch, look } = openStage({
     write([probe]) {
       const bytes = probe?.params.findLast((each) => typeof each === "number") ?? 0;
       sizes.push(bytes);
-      watch.observe(bytes > room ? "full" : undefined);
+      watch.observe(bytes > freeBytes ? "full" : undefined);
       const error = new UnavailableError("no room");
-      return bytes > room ? Promise.reject(error) : Promise.resolve([1]);
+      return bytes > freeBytes ? Promise.reject(error) : Promise.resolve([1]);
     },
   });
   watch.observe("full");
   for (let ms = 1_000; ms <= 5_000; ms += 1_000) {
     stage.nowMs = ms;
-    watch.observe(undefined); // a small write of another
+    watch.observe(undefined); // somebody else's small write
     await look(ms);
   }
   assert.equal(watch.state(), "full");
-  room = 100_000;
+  freeBytes = 100_000;
   await look(6_000);
   assert.equal(watch.state(), "ok");
   await look(16_000);
