@@ -20,7 +20,8 @@ function errorsOf(value: unknown): string[] {
 test("an undefined member counts as missing: optional, required or with a default", () => {
   const given = { name: "a", note: undefined, every: undefined };
   assert.deepEqual(JOB.parse(given, assert.fail), { name: "a", every: 1 });
-  assert.deepEqual(JOB.parse({ name: "a", every: "1s" }, assert.fail), { name: "a", every: 1_000 });
+  assert.deepEqual(JOB.parse({ name: "a", every: "1s", run: isNaN }, assert.fail),
+    { name: "a", every: 1_000, run: isNaN });
   assert.deepEqual(errorsOf({ name: undefined }), ["/name Is required."]);
 });
 

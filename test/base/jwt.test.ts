@@ -61,7 +61,7 @@ for (const alg of ALGORITHMS) {
     assert.equal(verifyJwt(signJwt(TYP, CLAIMS, other), TYP, find), undefined);
   });
 
-  test(`${alg}: a JWT with any character changed is refused`, () => {
+  test(`${alg}: a JWT with a changed character is refused`, () => {
     const token = signJwt(TYP, CLAIMS, key);
     for (let at = 0; at < token.length; at += 3) {
       const other = token[at] === "A" ? "B" : "A";
@@ -124,28 +124,6 @@ describe("importKey() derives the public key of", () => {
       assert.deepEqual(importKey("k", alg, pem).jwk, { ...publicJwk, kid: "k", alg, use: "sig" });
     });
   }
-});
-
-describe("verifyJwt() refuses well-signed tokens of others, such as", () => {
-  const claims = "eyJpc3MiOiJqb2UiLA0KICJleHAiOjEzMDA4MTkzODAsDQog" +
-    "Imh0dHA6Ly9leGFtcGxlLmNvbS9pc19yb290Ijp0cnVlfQ";
-  const publicKey = createPublicKey({
-    format: "jwk",
-    key: {
-      kty: "EC",
-      crv: "P-256",
-      x: "f83OJ3D2xF1Bg8vub9tLe1gHMzV76e8Tus9uPHvRVEU",
-      y: "x_FEzRu9m36HLN_tue659LNpXW6pCyStikYjKIWI5a0",
-    },
-  });
-  const signature =
-    "DtEhU3ljbEg8L38VWAfUAqOyKAM6-Xx-F4GawxaepmXFCgfTjDxw5djxLa8ISlSApmWQxfKTUJqPP3-Kg6NU1Q";
-
-  test("the example of RFC 7515 Appendix A.3, whose header is too short", () => {
-    const key: VerificationKey = { kid: "k", alg: "ES256", publicKey, jwk: {} };
-    const token = `eyJhbGciOiJFUzI1NiJ9.${claims}.${signature}`;
-    assert.equal(verifyJwt(token, TYP, () => key), undefined);
-  });
 });
 
 // Each header is signed with the right key.

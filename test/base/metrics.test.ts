@@ -1,11 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { counter, createMetrics, histogram, METRICS_TYPE } from "../../src/base/metrics.ts";
+import { counter, createMetrics, histogram } from "../../src/base/metrics.ts";
 import { parseMetrics } from "../helpers/metrics_text.ts";
-
-test("METRICS_TYPE is the media type of the Prometheus text format 0.0.4", () => {
-  assert.equal(METRICS_TYPE, "text/plain; version=0.0.4; charset=utf-8");
-});
 
 test("a counter counts each combination of labels separately", async () => {
   const metrics = createMetrics({ a_total: counter("A.", "x", "y") });

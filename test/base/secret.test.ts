@@ -23,7 +23,7 @@ test("randomBytes() never returns the same bytes twice, even past the end of its
   assert.equal(seen.size, 5_000);
 });
 
-test("randomBytes() returns bytes that no later call returns again, even if they change", () => {
+test("changes to bytes of randomBytes() do not affect later ones", () => {
   const first = randomBytes(32);
   const copy = Buffer.from(first);
   first.fill(0xff);
