@@ -15,14 +15,14 @@ test("newId() is the kind's letter and base 36 in lower case, always of one leng
   }
 });
 
-test("newId() makes 100,000 different ids that sort in the order of their making", () => {
+test("newId() makes 100,000 different ids in ascending order", () => {
   const nowMs = START_MS + MINUTE_MS;
   const ids = Array.from({ length: 100_000 }, (_, at) => newId("g", nowMs + Math.floor(at / 999)));
   assert.equal(new Set(ids).size, ids.length);
   assert.deepEqual(ids, ids.toSorted());
 });
 
-test("newId() makes ids of one time differ in their random part", () => {
+test("newId() makes ids of one millisecond differ in their random part", () => {
   // The random part is the last twelve characters, which hold 62 bits.
   const parts = new Set(
     Array.from({ length: 20_000 }, () => newId("g", START_MS + 2 * MINUTE_MS).slice(-12)),
@@ -53,7 +53,7 @@ test("idTimeMs() returns the time that newId() was given", () => {
   }
 });
 
-test("idBound() sorts after the ids made before a time and before all others", () => {
+test("idBound() sorts after all ids that are older than a time and before the others", () => {
   const timeMs = Date.UTC(5001, 0, 1);
   const before = newId("g", timeMs - 1);
   const then = newId("g", timeMs);

@@ -49,7 +49,7 @@ test("a histogram without labels begins with sum and count 0", async () => {
 
 const gauge = { type: "gauge", help: "", labels: [] } as const;
 
-test("a metric may be read from a function, a promise, labels or the given argument", async () => {
+test("a metric's reading may be a number, a promise, or values with labels", async () => {
   const metrics = createMetrics({
     now: { ...gauge, read: () => 1.5 },
     later: { ...gauge, labels: ["a"], read: () => Promise.resolve([[["b"], 2]] as const) },

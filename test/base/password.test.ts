@@ -117,7 +117,7 @@ test("verify() refuses any password without a hash, as for an unknown user", asy
   }
 });
 
-test("verify() computes as long for an unknown user or a very long password", async () => {
+test("verify() uses as much CPU time for an unknown user or a very long password", async () => {
   const alone = createPasswordHasher(1);
   const phc = await alone.hash(PASSWORD);
   const timeOf = async (given: string, stored: string | undefined) => {

@@ -49,7 +49,7 @@ test("a limiter allows a whole rate at once, then one use for each share of the 
   assert.deepEqual([...use(), ...use()], [[0, 0], [0, 20_000]]);
 });
 
-test("a limiter returns in how long the whole rate is available again", () => {
+test("a limiter returns the time until the whole rate is available again", () => {
   const { clock, take } = open();
   const claim = { key: "a", rate: RATE };
   take([claim]);

@@ -26,7 +26,7 @@ test("runtimeError() in an installed package advises npm install, and not npm st
   assert.doesNotMatch(error, /npm start/);
 });
 
-test("runProgram() sends console output to stderr, of the global and of node:console", async () => {
+test("runProgram() sends the output of console and of node:console to stderr", async () => {
   const url = import.meta.resolve("../../src/base/runtime.ts");
   const program = `const { runProgram } = await import(${JSON.stringify(url)});
     await runProgram(process, async () => {

@@ -126,7 +126,7 @@ describe("a shape reports with its pointer", () => {
   }
 });
 
-test("a member __proto__ in JSON gives a record no members and no prototype", () => {
+test("a member __proto__ in JSON gives a record neither members nor a prototype", () => {
   const shape = record({ a: optional(TEXT) });
   const parsed = parseShape(shape, JSON.parse('{"__proto__": {"a": "x"}}'), "body");
   assert.deepEqual(Object.keys(parsed), []);
@@ -290,7 +290,7 @@ describe("the definitions of a shape hold every named shape in", () => {
     const { definitions } = object({ a: named("__proto__", FLAG), b: inner });
     assert.deepEqual(Object.keys(definitions), ["__proto__", "Inner"]);
   });
-  test("an object without a named shape, which is none", () => {
+  test("an object that has none", () => {
     assert.deepEqual(object({ a: listOf(nullable(TEXT)) }).definitions, {});
   });
 });

@@ -1,6 +1,6 @@
 /**
- * Forms of addresses and what the guard must decide about them, collected from the IANA
- * special-purpose registries, the RFCs named beside them, and known ways past address filters.
+ * Forms of addresses and the guard's verdict on each, collected from the IANA
+ * special-purpose registries, the RFCs named beside them, and the ways past address filters.
  */
 export type Verdict = "public" | "refused";
 
@@ -161,7 +161,7 @@ export const LITERALS: readonly AddressCase[] = [
     ["2001::1", "Teredo (RFC 4380)"],
     ["2001:0:7f00:1:0:0:f7f7:f7f7", "Teredo whose server is loopback"],
     ["2001:0:808:808:0:0:80ff:fffe", "Teredo whose client is 127.0.0.1"],
-    ["2001:0:808:808:0:0:f7f7:f7f7", "Teredo of public ones, refused all the same"],
+    ["2001:0:808:808:0:0:f7f7:f7f7", "Teredo of public ones, still refused"],
     ["2001:1::1", "PCP anycast (RFC 7723)"],
     ["2001:1::2", "TURN anycast (RFC 8155)"],
     ["2001:1::3", "DNS-SD registration anycast (RFC 9665)"],
@@ -177,7 +177,7 @@ export const LITERALS: readonly AddressCase[] = [
     ["2001:db8:ffff:ffff:ffff:ffff:ffff:ffff", "last of documentation"],
     ["2002:7f00:1::", "6to4 of loopback (RFC 3056)"],
     ["2002:a00:1::1", "6to4 of private use"],
-    ["2002:808:808::1", "6to4 of a public one, refused all the same"],
+    ["2002:808:808::1", "6to4 of a public one, still refused"],
     ["2002:ffff:ffff:ffff:ffff:ffff:ffff:ffff", "last of 6to4"],
     ["2606:4700::5efe:10.0.0.1", "ISATAP of private use (RFC 5214 §6.1)"],
     ["2606:4700::200:5efe:127.0.0.1", "ISATAP of loopback, universal bit"],
@@ -200,11 +200,11 @@ export const LITERALS: readonly AddressCase[] = [
     ["ff00::1", "multicast"],
     ["ff02::1", "all nodes"],
     ["ff0e::1", "global multicast"],
-    ["ffff:ffff:ffff:ffff:ffff:ffff:ffff:ffff", "the last of all"],
+    ["ffff:ffff:ffff:ffff:ffff:ffff:ffff:ffff", "last of all addresses"],
   ]),
 ];
 
-/** Hosts as somebody may write them in a URL; each means an address once the URL is parsed. */
+/** Hosts as they may be written in a URL; each is an address when the URL is parsed. */
 export const URL_HOSTS: readonly AddressCase[] = [
   ...cases("public", [
     ["8.8.8.8.", "trailing dot"],
@@ -265,7 +265,7 @@ export const URL_HOSTS: readonly AddressCase[] = [
   ]),
 ];
 
-/** Texts that are no address literals, though some parser may take them for one. */
+/** Texts that are not address literals, although some parsers accept them. */
 export const NO_LITERALS: readonly string[] = [
   "", " ", "0", "127.1", "127.0.1", "2130706433", "0x7f000001", "0x7f.0.0.1", "0177.0.0.1",
   "127.0.0.01", "127.0.0.00", "1.2.3", "1.2.3.", ".1.2.3", "1..2.3", "1.2.3.4.", "1.2.3.4.5",

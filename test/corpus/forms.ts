@@ -1,4 +1,4 @@
-/** The content of a parsed form: names with their values, empty ones too, in order. */
+/** The pairs of a parsed form in their order, empty values included. */
 export type FormPairs = readonly (readonly [name: string, value: string])[];
 
 /** Forms that are accepted: a label, the text (sent as UTF-8), and the pairs in it. */
@@ -25,7 +25,7 @@ export const goodForms: readonly (readonly [what: string, text: string, pairs: F
   ["an encoded ampersand", "a=b%26c", [["a", "b&c"]]],
   ["an encoded equals sign in the name", "a%3Db=c", [["a=b", "c"]]],
   ["an encoded percent sign", "a=%25", [["a", "%"]]],
-  ["decoded once and no more", "a=%2541", [["a", "%41"]]],
+  ["a text that decodes to another escape", "a=%2541", [["a", "%41"]]],
   ["lower-case digits", "a=%c3%bc", [["a", "\u00fc"]]],
   ["upper-case digits", "a=%C3%BC", [["a", "\u00fc"]]],
   ["mixed-case digits", "a=%c3%Bc", [["a", "\u00fc"]]],
@@ -39,8 +39,8 @@ export const goodForms: readonly (readonly [what: string, text: string, pairs: F
   ["an encoded NUL", "a=%00", [["a", "\u0000"]]],
   ["an encoded line break", "a=%0D%0A", [["a", "\r\n"]]],
   ["a raw line feed at the end", "a=b\n", [["a", "b\n"]]],
-  ["a semicolon, which separates nothing", "a=b;c=d", [["a", "b;c=d"]]],
-  ["brackets, which mean nothing", "a[]=b", [["a[]", "b"]]],
+  ["a semicolon, which is no separator", "a=b;c=d", [["a", "b;c=d"]]],
+  ["brackets, which have no meaning", "a[]=b", [["a[]", "b"]]],
   ["a question mark at the start", "?a=b", [["?a", "b"]]],
   ["a hash", "a=b#c", [["a", "b#c"]]],
   ["names that every object has", "__proto__=a&constructor=b&toString=c",
@@ -84,7 +84,7 @@ export const badForms: readonly (readonly [what: string, body: string | Uint8Arr
   ["an escape of fullwidth digits", "a=%\uff14\uff11"],
   ["a bad escape in the name", "%zz=a"],
   ["a bad escape in a name without a value", "%"],
-  ["a bad escape in a parameter that nobody reads", "grant_type=password&x=%zz"],
+  ["a bad escape in an unknown parameter", "grant_type=password&x=%zz"],
   ["a bad escape after a good one", "a=%41%4"],
   ["an encoded byte that is not UTF-8", "a=%FF"],
   ["an encoded continuation byte alone", "a=%80"],

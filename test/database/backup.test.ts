@@ -37,7 +37,7 @@ test("backUpSqlite() works under Node's permission model, and writes only the co
   assert.deepEqual(readdirSync(folder).sort(), [...before, "copy.db"].sort());
 });
 
-test("a copy has the content of the moment when it began, although others write", async (t) => {
+test("a copy contains what was stored when it began, although others write", async (t) => {
   const { folder, path, connection, count } = fill(t, 700);
   const { signal } = new AbortController();
   let written = 0;

@@ -100,7 +100,7 @@ describe("forEnded()", () => {
     assert.deepEqual(await ended(own), ["c2"]);
   });
 
-  test("ignores a living process without its file, which that one creates again", async (t) => {
+  test("ignores a living process whose file is gone; that one creates it again", async (t) => {
     const path = newDatabasePath(t);
     const [own, other] = [open(t, path, "c1"), open(t, path, "c2")];
     for (const file of files(path)) rmSync(join(path, "..", file));

@@ -189,7 +189,7 @@ test("the probes during a large request use one connection", async (t) => {
   assert.ok(connections.length >= 3 && new Set(connections).size === 1);
 });
 
-test("request() probes the node only with more than 1 s and without a body", async (t) => {
+test("request() probes the node only with a timeout above 1 s and without a body", async (t) => {
   const { does, nodes: [node = ""], request } = await stage(t);
   let probes = 0;
   does(async (incoming, response) => {
@@ -286,7 +286,7 @@ test("an error shows only the beginning of a page in place of a result", async (
 });
 
 for (const content of ['{"results":[]}', '{"results":[{},{}]}', '{"results":null}', "{}", ""]) {
-  test(`a statement may have run if the content is ${content || "empty"}`, async (t) => {
+  test(`a statement may have run if the response is ${content || "empty"}`, async (t) => {
     const { ask, does } = await stage(t);
     does((_, response) => void response.end(content));
     await assert.rejects(ask("", 400), OutcomeUnknownError);
@@ -313,7 +313,7 @@ for (const how of ["breaks off", "stalls"] as const) {
 
 for (const isKept of [false, true]) {
   const where = isKept ? " on a kept connection" : "";
-  test(`a statement that may have run${where} still may after later refusals`, async (t) => {
+  test(`later refusals do not change that a statement may have run${where}`, async (t) => {
     const { ask, asked, does } = await stage(t);
     if (isKept) await ask();
     const first = asked() + 1;

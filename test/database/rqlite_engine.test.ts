@@ -109,7 +109,7 @@ test("an empty cluster has no database until open() makes one", async (t) => {
 });
 
 for (const [which, make] of [["an empty", undefined], ["an old", writeOldDatabase]] as const) {
-  test(`six open() at once of ${which} cluster make the newest schema`, async (t) => {
+  test(`six simultaneous open() of ${which} cluster make the newest schema`, async (t) => {
     const engine = await stage(t, make);
     const opened = await Promise.all(Array.from({ length: 6 }, () => engine.open()));
     await Promise.all(opened.map((database) => database.close()));

@@ -210,7 +210,7 @@ test("after a lost response each stored batch gets its own changes", async (t) =
   assert.deepEqual(names(), ["a", "b"]);
 });
 
-test("the next group blocks a group with an unknown outcome, once", async (t) => {
+test("only the next group blocks a group with an unknown outcome", async (t) => {
   const { writer, asked, answer, fail, run, names } = stage(t);
   const lost = assert.rejects(writer.write([put("lost")]), OutcomeUnknownError);
   await turn();

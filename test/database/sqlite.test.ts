@@ -360,7 +360,7 @@ test("a damaged page does not fail the writes that gather meanwhile", async (t) 
   assert.deepEqual(refusals, ["damaged", undefined]);
 });
 
-test("writes are refused without the log even if the path is a link to a new file", async (t) => {
+test("writes are refused after the log is removed, even if the path is a link", async (t) => {
   const folder = makeFolder(t);
   const [link, path] = [join(folder, "link.db"), join(folder, "data", "gatepost.db")];
   mkdirSync(join(folder, "data"));
@@ -406,7 +406,7 @@ test("close() after the file was replaced leaves the new file's log unchanged", 
   assert.deepEqual(names.map((row) => Object(row).name), ["new", "newer"]);
 });
 
-test("close() without the log overwrites nothing that other processes wrote", async (t) => {
+test("close() after the log was removed overwrites nothing that others wrote", async (t) => {
   const path = join(makeFolder(t), "gatepost.db");
   const database = openSqliteDatabase(path);
   await database.write(Array.from({ length: 100 }, (_, number) => put(`own ${number}`)));
@@ -427,7 +427,7 @@ test("close() without the log overwrites nothing that other processes wrote", as
   assert.match(found, /integrity_check: 'ok' } 300$/m);
 });
 
-test("close() without the log's index loses nothing that other processes wrote", async (t) => {
+test("close() after the log's index was removed loses nothing that others wrote", async (t) => {
   const path = join(makeFolder(t), "gatepost.db");
   const database = openSqliteDatabase(path);
   await database.write([put("own")]);
@@ -441,7 +441,7 @@ test("close() without the log's index loses nothing that other processes wrote",
   assert.equal(String(runElsewhere("SELECT name FROM settings ORDER BY name")), "other own\n");
 });
 
-test("close() without the log loses no acknowledged write", async (t) => {
+test("close() after the log was removed loses no acknowledged write", async (t) => {
   for (const gone of [["-wal"], ["-wal", "-shm"]]) {
     const path = join(makeFolder(t), "gatepost.db");
     const database = openSqliteDatabase(path);

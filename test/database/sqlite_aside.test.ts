@@ -71,7 +71,7 @@ test("a query fails with the reason if the thread cannot open the file", async (
   await assert.rejects(aside.query(COUNT), { name: "UnavailableError", message });
 });
 
-test("a query or backup fails if no thread can be started, and the next one tries", async (t) => {
+test("a query or backup fails if no thread can be started; a later query starts one", async (t) => {
   const path = join(makeFolder(t), "gatepost.db");
   openSqliteFile(t, path);
   const aside = createSqliteAside(path);

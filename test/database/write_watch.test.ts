@@ -64,7 +64,7 @@ test("the watch writes another value each time: SQLite skips an equal one", asyn
   assert.equal(values.size, 3);
 });
 
-test("damage that a probe of a full disk finds stays the state", async () => {
+test("damage that is found during the probe of a full disk is not forgotten", async () => {
   const { watch, look } = openStage({
     async write() {
       watch.observe("damaged");
