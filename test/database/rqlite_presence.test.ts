@@ -94,6 +94,12 @@ test("close() during an outage succeeds and leaves the row", async (t) => {
   assert.deepEqual(await names(database), ["one"]);
 });
 
+test("acquireRqlitePresence() rejects during an outage", async (t) => {
+  const { present, outage } = await stage(t);
+  outage(true);
+  await assert.rejects(present("one"), UnavailableError);
+});
+
 test("isAnybodyOnCluster() is true if a heartbeat rises or a process starts", async (t) => {
   t.mock.timers.enable({ apis: ["setTimeout"] });
   const database = createMemoryDatabase();
