@@ -1,8 +1,10 @@
 import assert from "node:assert/strict";
 import { Socket } from "node:net";
 import { test } from "node:test";
-import { setImmediate as nextTurn } from "node:timers/promises";
+import { setImmediate as nextTurn, setTimeout as delay } from "node:timers/promises";
 import { createTurnLimit, type Sender } from "../../src/http/turn_limit.ts";
+import { get, startHttpStage } from "../helpers/http_stage.ts";
+import { until } from "../helpers/until.ts";
 
 const MAX_REQUESTS = 2000;
 const MAX_PIECES = 40_000;
@@ -126,4 +128,22 @@ test("the sender of least cost resumes first, and of equal ones the newest", asy
   await untilResumed(flooding);
   await nextTurn();
   assert.deepEqual(order, [3, 2, 1, 0]);
+});
+
+test("requests with long heads are handled in several turns of the event loop", async (t) => {
+  let inTurn = 0;
+  let most = 0;
+  const { open, requests } = await startHttpStage(t, {
+    handle() {
+      if (inTurn++ === 0) setImmediate(() => inTurn = 0);
+      most = Math.max(most, inTurn);
+      return { status: 200 };
+    },
+  });
+  const sockets = await Promise.all(Array.from({ length: 300 }, open));
+  await delay(100); // until all have been accepted
+  const fields = Array.from({ length: 190 }, (_, index) => `X-${index}: x\r\n`).join("");
+  for (const socket of sockets) socket.write(get("/", fields));
+  await until(() => requests.length === 300);
+  assert.ok(most < 150, `${most} in one turn`);
 });
