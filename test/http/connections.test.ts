@@ -10,7 +10,7 @@ test("pipelined requests get their responses in order", async (t) => {
   const { exchange } = await startHttpStage(t, {
     handle: (request) => echoAfter(request.path === "/slow" ? 50 : 0)(request),
   });
-  const { responses } = await exchange(get("/slow") + get("/b") + get("/c"));
+  const { responses } = await exchange(get("/slow") + get("/b") + get("/c"), { finish: true });
   assert.deepEqual(responses.map(({ body }) => JSON.parse(body).path), ["/slow", "/b", "/c"]);
 });
 

@@ -9,7 +9,7 @@ import { until } from "../helpers/until.ts";
 test("once the server closes, a response ends its connection", async (t) => {
   const { exchangeToEnd, server } = await startHttpStage(t, { handle: echoAfter(100) });
   const exchange = exchangeToEnd(get());
-  await delay(30);
+  await once(server, "request");
   const closed = once(server, "close");
   server.close();
   const { responses } = await exchange;

@@ -29,7 +29,7 @@ const ACCEPTED: readonly [bytes: string, given: Record<string, unknown>][] = [
 for (const [bytes, given] of ACCEPTED) {
   test(`a request is accepted: ${JSON.stringify(bytes.slice(0, 70))}`, async (t) => {
     const { exchange } = await startHttpStage(t);
-    const { responses } = await exchange(bytes);
+    const { responses } = await exchange(bytes, { finish: true });
     assert.equal(responses.length, 1);
     assert.equal(responses[0]?.status, 200);
     assert.partialDeepStrictEqual(JSON.parse(responses[0]?.body ?? ""), given);

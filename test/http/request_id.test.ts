@@ -22,8 +22,8 @@ test("newRequestId() makes no id twice in one millisecond", (t) => {
 test("a valid X-Request-Id is kept, any other is replaced", async (t) => {
   const { exchange } = await startHttpStage(t);
   const ask = async (id: string) => {
-    const { responses: [response] } = await exchange(get("/", `X-Request-Id: ${id}\r\n`));
-    return response?.headers["x-request-id"];
+    const bytes = get("/", `X-Request-Id: ${id}\r\n`);
+    return (await exchange(bytes, { finish: true })).responses[0]?.headers["x-request-id"];
   };
   assert.equal(await ask("abc.DEF:1_2-3"), "abc.DEF:1_2-3");
   assert.match(await ask("a b") ?? "", /^[0-9a-f]{24}$/);
