@@ -45,7 +45,7 @@ test("connections that wait to be accepted are served before the server closes",
   const { exchange, server } = await startHttpStage(t);
   const exchanges = Array.from({ length: 20 }, () => exchange(get(), { waitMs: 2000 }));
   await new Promise(process.nextTick); // they connect
-  const closed = closeServer(server, 5000, 50);
+  const closed = closeServer(server, 5000, 500); // even a busy machine accepts all by then
   for (const { responses } of await Promise.all(exchanges)) assert.equal(responses[0]?.status, 200);
   await closed;
 });
