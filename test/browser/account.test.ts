@@ -31,9 +31,7 @@ test("a user withdraws an app after a confirmation, and signs out another browse
   assert.equal((await phone.submit(login, { username: "marta", password })).status, 303);
   const app = await stage.addApp("shop", { name: "Northwind Shop" });
   await browser.goto(authorizeAddress(stage.server.url, app));
-  await browser.type("#username", "marta");
-  await browser.type("#password", password);
-  await browser.click("form [type=submit]");
+  await browser.logIn("marta", password);
   await browser.find("button[value=allow]");
   await browser.click("button[value=allow]");
   await browser.waitForUrl(/[?&]code=/);
@@ -73,9 +71,7 @@ test("by keyboard alone a user makes a token and changes the password", async ()
 });
 
 test("after sign-out the Back button shows no page of the account", async () => {
-  await browser.type("#username", "marta");
-  await browser.type("#password", "a password that is new");
-  await browser.click("form [type=submit]");
+  await browser.logIn("marta", "a password that is new");
   await browser.find("header button");
   await account("?do=password");
   await account();

@@ -38,9 +38,7 @@ const visit = (more?: Readonly<Record<string, string>>, to = app) =>
   browser.goto(authorizeAddress(stage.server.url, to, more));
 
 async function sendPassword(text: string): Promise<void> {
-  await browser.type("#username", LONG_USER);
-  await browser.type("#password", text);
-  await browser.click("form [type=submit]");
+  await browser.logIn(LONG_USER, text);
 }
 
 /** Each page and state with what opens it, in the order of one session. */
@@ -172,13 +170,11 @@ test("the login page fits a phone with text of twice the size", async () => {
   assert.ok(contentWidth <= 360, `${contentWidth} px`);
 });
 
-const signOut = () => browser.devtools("Network.clearBrowserCookies", {});
+const signOut = () => browser.clearCookies();
 
 async function emulate(width: number, scheme: string): Promise<void> {
-  const metrics = { width, height: 740, deviceScaleFactor: 1, mobile: width < 600 };
-  await browser.devtools("Emulation.setDeviceMetricsOverride", metrics);
-  const features = [{ name: "prefers-color-scheme", value: scheme }];
-  await browser.devtools("Emulation.setEmulatedMedia", { features });
+  await browser.resize(width, 740);
+  await browser.prefer({ "prefers-color-scheme": scheme });
 }
 
 async function describedBy(css: string): Promise<string> {

@@ -205,9 +205,7 @@ async function open(url: string): Promise<void> {
 }
 
 async function signIn(username: string, password: string): Promise<void> {
-  await browser.type("#username", username);
-  await browser.type("#password", password);
-  await browser.click("form [type=submit]");
+  await browser.logIn(username, password);
   await browser.until(READY);
 }
 
@@ -231,13 +229,7 @@ async function check(name: string): Promise<void> {
   }
 }
 
-async function emulate({ devtools }: Browser, width: number, scheme: string): Promise<void> {
-  const size = { width, height: 900, deviceScaleFactor: 1, mobile: width < 600 };
-  await devtools("Emulation.setDeviceMetricsOverride", size);
-  await devtools("Emulation.setEmulatedMedia", {
-    features: [
-      { name: "prefers-color-scheme", value: scheme },
-      { name: "prefers-reduced-motion", value: "reduce" },
-    ],
-  });
+async function emulate(browser: Browser, width: number, scheme: string): Promise<void> {
+  await browser.resize(width, 900);
+  await browser.prefer({ "prefers-color-scheme": scheme, "prefers-reduced-motion": "reduce" });
 }

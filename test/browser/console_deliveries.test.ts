@@ -30,9 +30,7 @@ before(async () => {
   [subscription, secret] = [memberOf(made, "id"), memberOf(made, "secret")];
   browser = await openBrowser({ width: 1280, height: 900 });
   await browser.goto(`${stage.server.url}/console/deliveries`);
-  await browser.type("#username", "olga");
-  await browser.type("#password", password);
-  await browser.click("form [type=submit]");
+  await browser.logIn("olga", password);
 });
 after(() => Promise.all([browser?.close(), stage?.close()]));
 // CSP violations and failed loads are logged there.
@@ -371,8 +369,7 @@ test("a delivery of a deleted subscription is listed by the subscription's id", 
 });
 
 test("on a small screen a delivery has the page for itself", async () => {
-  const narrow = { width: 320, height: 740, deviceScaleFactor: 1, mobile: true };
-  await browser.devtools("Emulation.setDeviceMetricsOverride", narrow);
+  await browser.resize(320, 740);
   await open("deliveries");
   await browser.click("a.main");
   await seen(".insp", /webhook-id/);

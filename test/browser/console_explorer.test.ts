@@ -62,9 +62,7 @@ before(async () => {
   }
   browser = await openBrowser({ width: 1280, height: 900 });
   await browser.goto(`${stage.server.url}/console/explorer`);
-  await browser.type("#username", "olga");
-  await browser.type("#password", password);
-  await browser.click("form [type=submit]");
+  await browser.logIn("olga", password);
   await browser.waitForUrl(/explorer$/);
 });
 after(async () => {

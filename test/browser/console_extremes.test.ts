@@ -25,9 +25,7 @@ before(async () => {
   await send("POST", "/consumer/subscription", { event: "order.created", endpoint });
   browser = await openBrowser({ width: 1280, height: 800 });
   await browser.goto(`${stage.server.url}/console`);
-  await browser.type("#username", "olga");
-  await browser.type("#password", password);
-  await browser.click("form [type=submit]");
+  await browser.logIn("olga", password);
 });
 after(() => Promise.all([browser?.close(), stage?.close()]));
 afterEach(async () => assert.deepEqual(await browser.consoleErrors(), []));
@@ -36,10 +34,6 @@ async function open(path: string): Promise<void> {
   await browser.goto(`${stage.server.url}/console/${path}`);
   await browser.find("main:not([aria-busy]) h1");
 }
-const resize = (width: number, height: number) =>
-  browser.devtools("Emulation.setDeviceMetricsOverride", {
-    width, height, deviceScaleFactor: 1, mobile: width < 600,
-  });
 
 test("a problem with a long host name fits into the window", async () => {
   for (const at of [1, 2, 3]) {
@@ -50,14 +44,14 @@ test("a problem with a long host name fits into the window", async () => {
   await open("");
   await browser.find(".msg b");
   for (const width of [320, 1280]) {
-    await resize(width, 800);
+    await browser.resize(width, 800);
     const wide = await browser.execute("return document.documentElement.scrollWidth");
     assert.ok(Number(wide) <= width, `${wide} of ${width}`);
   }
 });
 
 test("zoomed in to 400 % a dialog can be scrolled to its fields and its buttons", async () => {
-  await resize(320, 256);
+  await browser.resize(320, 256);
   await open("subscriptions");
   await browser.click("a.main");
   for (const label of ["Pause…", "Delete…"]) {
@@ -86,7 +80,7 @@ test("zoomed in to 400 % a dialog can be scrolled to its fields and its buttons"
 });
 
 test("a long payload that is opened by the keyboard gets the focus", async () => {
-  await resize(1280, 800);
+  await browser.resize(1280, 800);
   const sent = { name: "order.created", data: ["é".repeat(70_000)] };
   await open(`events/${memberOf(await send("POST", "/backend/event", sent), "id")}`);
   await browser.click("[role=tab]:nth-child(2)");
@@ -98,9 +92,8 @@ test("a long payload that is opened by the keyboard gets the focus", async () =>
 });
 
 test("in forced colours no border of the copy button crosses an id on a phone", async () => {
-  await resize(360, 740);
-  const features = [{ name: "forced-colors", value: "active" }];
-  await browser.devtools("Emulation.setEmulatedMedia", { features });
+  await browser.resize(360, 740);
+  await browser.prefer({ "forced-colors": "active" });
   const border = await browser.execute("return getComputedStyle(" +
     "document.querySelector('.facts [aria-label=\"Copy the id\"]')).borderTopWidth");
   assert.equal(border, "0px");
@@ -108,7 +101,7 @@ test("in forced colours no border of the copy button crosses an id on a phone", 
 
 test("a long filter fits into the window, with the button that removes it", async () => {
   for (const width of [320, 1280]) {
-    await resize(width, 740);
+    await browser.resize(width, 740);
     await open(`users?q=${"x".repeat(50)}`);
     const wide = await browser.execute("return document.documentElement.scrollWidth");
     assert.ok(Number(wide) <= width, `${wide} of ${width}`);
@@ -120,7 +113,7 @@ test("a long filter fits into the window, with the button that removes it", asyn
 
 test("on a phone the palette shortens ids rather than the names before them", async () => {
   await send("POST", "/backend/app", { name: "harbours", url: "https://harbour.example/" });
-  await resize(320, 740);
+  await browser.resize(320, 740);
   await open("users");
   await browser.click("[aria-label='Find or run']");
   await browser.find(".palette input");

@@ -65,9 +65,7 @@ afterEach(async () => {
 });
 
 async function signIn(): Promise<void> {
-  await browser.type("#username", "admin");
-  await browser.type("#password", PASSWORD);
-  await browser.click("form [type=submit]");
+  await browser.logIn("admin", PASSWORD);
 }
 
 /** Waits until an expression of the page has this value. */
@@ -85,10 +83,6 @@ const hasFocus = (css: string) =>
 const key = (name: string, modifiers = 0) =>
   browser.devtools("Input.dispatchKeyEvent", { type: "keyDown", key: name, modifiers });
 const openPalette = () => key("k", 2).then(() => hasFocus(".palette input"));
-const resize = (width: number, height: number) =>
-  browser.devtools("Emulation.setDeviceMetricsOverride", {
-    width, height, deviceScaleFactor: 1, mobile: false,
-  });
 
 test("a new page's heading gets the focus, and a link within a page keeps it", async () => {
   await browser.click(".nav a[data-page=apps]");
@@ -176,18 +170,18 @@ test("the table of keys fits into its card in windows of 800 to 1122 px", async 
   await browser.execute("document.querySelector('.side [data-page=keys]').click()");
   await heading("Signing keys");
   for (const width of [800, 1026, 1122]) {
-    await resize(width, 800);
+    await browser.resize(width, 800);
     await becomes("[...document.querySelectorAll('main table')].map((table) => " +
       "table.getBoundingClientRect().right <= 1 + " +
       "table.closest('.card').getBoundingClientRect().right)", [true]);
   }
-  await resize(1280, 800);
+  await browser.resize(1280, 800);
   await browser.execute("document.querySelector('.side [data-page=explorer]').click()");
   await heading("API explorer");
 });
 
 test("at 320 px a page fits the window, and the menu opens over it", async () => {
-  await resize(320, 640);
+  await browser.resize(320, 640);
   const overflow = "document.documentElement.scrollWidth - innerWidth";
   await becomes(`Math.max(0, ${overflow})`, 0);
   await browser.click(".tabs-bottom button");
@@ -204,14 +198,14 @@ test("at 320 px a page fits the window, and the menu opens over it", async () =>
   await heading("Settings");
   await becomes(isSeen, true);
   await browser.click(".tabs-bottom button");
-  await resize(1280, 800);
+  await browser.resize(1280, 800);
   await becomes(isSeen, true);
   assert.equal(await browser.text(".side [data-page=settings]"), "Settings");
   await browser.execute("history.back()");
   await heading("API explorer");
-  await resize(320, 256); // 1280 × 1024 at 400 %
+  await browser.resize(320, 256, false); // 1280 × 1024 at 400 %
   await becomes("getComputedStyle(document.querySelector('.tabs-bottom')).position", "static");
-  await resize(1280, 800);
+  await browser.resize(1280, 800);
 });
 
 test("two windows have their own tokens, which are replaced before they expire", async () => {
@@ -300,7 +294,7 @@ test("a user who was signed out signs in again and returns to the same page", as
   expected = /401|400/;
   await browser.goto(`${server.url}/console/explorer/listUsers?q=list`);
   await heading("API explorer");
-  await browser.devtools("Network.clearBrowserCookies", {});
+  await browser.clearCookies();
   const { sub } = JSON.parse(atob(token.split(".")[1] ?? ""));
   await post("/backend/grant/revoke", { user: sub });
   await pause(2_500);

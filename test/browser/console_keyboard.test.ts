@@ -33,9 +33,7 @@ before(async () => {
   await post("/backend/event", { name: "sent", data: 1 });
   browser = await openBrowser({ width: 1280, height: 800 });
   await browser.goto(`${stage.server.url}/console`);
-  await browser.type("#username", "olga");
-  await browser.type("#password", password);
-  await browser.click("form [type=submit]");
+  await browser.logIn("olga", password);
   await browser.find(READY);
 });
 after(() => Promise.all([browser?.close(), stage?.close()]));
@@ -62,10 +60,6 @@ async function focusIsAt(css: string): Promise<void> {
   await until(() => read(`document.activeElement.matches(${JSON.stringify(css)})`), async () =>
     `the focus is at ${await read("document.activeElement.outerHTML.slice(0, 200)")}`);
 }
-const resize = (width: number, height: number) =>
-  browser.devtools("Emulation.setDeviceMetricsOverride", {
-    width, height, deviceScaleFactor: 1, mobile: false,
-  });
 
 test("a button that adds rows moves the focus to the first of them", async () => {
   await open("users");
@@ -152,7 +146,7 @@ test("pressing Enter twice keeps a new secret open, and says whether it was copi
 });
 
 test("a new page is shown from its top and is in the history once", async () => {
-  await resize(1280, 300);
+  await browser.resize(1280, 300);
   await open("subscriptions");
   await browser.execute("scrollTo(0, 999); document.querySelector('a.main').focus()");
   await browser.press(ENTER);
@@ -162,7 +156,7 @@ test("a new page is shown from its top and is in the history once", async () => 
   const before = await read("history.length");
   for (let times = 2; times > 0; times--) await browser.click(".nav [data-page=apps]");
   assert.equal(await read("history.length"), Number(before) + 1);
-  await resize(1280, 800);
+  await browser.resize(1280, 800);
 });
 
 test("a problem is announced once, and muting it leaves the focus on the page", async () => {
@@ -208,7 +202,7 @@ test("the outline of the focused element is not cut off", async () => {
 });
 
 test("at 320 px lists show what no other page shows, and calls are not cut off", async () => {
-  await resize(320, 640);
+  await browser.resize(320, 640);
   const wanted = { cronjobs: /Last run[^]*Next run/, keys: /Alg ES256[^]*Published until/,
     audit: /From 127\.0\.0\.1/ };
   const shown = "[...document.querySelectorAll('main tbody tr:first-child td')].map((cell) => " +
@@ -230,11 +224,11 @@ test("at 320 px lists show what no other page shows, and calls are not cut off",
   await open("explorer/addUser");
   assert.deepEqual(await read("[...document.querySelectorAll('.ops li a *')]" +
     ".filter((each) => getComputedStyle(each).textOverflow === 'ellipsis').length"), 0);
-  await resize(1280, 800);
+  await browser.resize(1280, 800);
 });
 
 test("on a phone controls are at least 44 px tall", async () => {
-  await resize(360, 740);
+  await browser.resize(360, 740);
   const small = "[...document.querySelectorAll('main :is(.btn, .seg a, .seg button, [role=tab], " +
     "summary)')].filter((each) => each.checkVisibility() && each.offsetHeight < 44)" +
     ".map((each) => `${each.textContent} ${each.className} ${each.offsetHeight}`)";
@@ -250,7 +244,7 @@ test("on a phone controls are at least 44 px tall", async () => {
   const tops = await read("[...document.querySelectorAll('.insp header .btn')]" +
     ".map((each) => each.offsetTop)");
   assert.ok(Array.isArray(tops) && tops.length === 2 && tops[0] === tops[1], String(tops));
-  await resize(1280, 800);
+  await browser.resize(1280, 800);
 });
 
 test("a long text takes three lines of a list, and words beside it are not broken", async () => {
@@ -270,16 +264,24 @@ test("a long text takes three lines of a list, and words beside it are not broke
   await browser.press(ESCAPE);
 });
 
+test("nothing moves by itself for longer than five seconds (WCAG 2.2, 2.2.2)", async () => {
+  await open("deliveries");
+  const seconds = "document.getAnimations().map(({ effect }) => " +
+    "String(effect.getComputedTiming().endTime / 1000))";
+  await browser.until(`${seconds}.length > 0`);
+  const found = await read(seconds) as string[];
+  assert.ok(found.every((each) => Number(each) <= 5), String(found));
+});
+
 test("in forced colours the legend of a chart keeps its marks", async () => {
   await open("");
-  const features = [{ name: "forced-colors", value: "active" }];
-  await browser.devtools("Emulation.setEmulatedMedia", { features });
+  await browser.prefer({ "forced-colors": "active" });
   const mark = "getComputedStyle(document.querySelector('.key span'), '::before')";
   assert.equal(await read(`${mark}.forcedColorAdjust`), "none");
 });
 
 test("no element with a fixed position is printed over a page", async () => {
-  await resize(794, 1123);
+  await browser.resize(794, 1123);
   await open("users");
   await browser.devtools("Emulation.setEmulatedMedia", { media: "print" });
   assert.deepEqual(await read("[...document.querySelectorAll('body *')].filter((each) => " +

@@ -12,9 +12,7 @@ before(async () => {
   const password = await stage.addUser("nora", ["backend", "consumer"]);
   browser = await openBrowser({ width: 1280, height: 800 });
   await browser.goto(`${stage.server.url}/console/users`);
-  await browser.type("#username", "nora");
-  await browser.type("#password", password);
-  await browser.click("form [type=submit]");
+  await browser.logIn("nora", password);
   await browser.find("main .list-of");
 });
 after(() => Promise.all([browser?.close(), stage?.close()]));

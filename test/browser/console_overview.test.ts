@@ -28,6 +28,7 @@ before(async () => {
   const login = await createClient(stage.server.url)
     .postJson("/consumer/login", { username: "ines", password: passwords["ines"] });
   token = memberOf(login.json(), "token");
+  browser = await openBrowser({ width: 1280, height: 800 });
 });
 after(async () => {
   await browser?.close();
@@ -36,19 +37,11 @@ after(async () => {
 // CSP violations, exceptions and failed loads are all logged there.
 afterEach(async () => assert.deepEqual(await browser.consoleErrors(), []));
 
-async function signIn(
-  username: string,
-  width = 1280,
-  features: object[] = [],
-  fontSize = 16,
-): Promise<void> {
-  await browser?.close();
-  browser = await openBrowser({ width, height: 800, fontSize });
-  if (features.length > 0) await browser.devtools("Emulation.setEmulatedMedia", { features });
+async function signIn(username: string, width = 1280): Promise<void> {
+  await browser.clearCookies();
+  await browser.resize(width, 800);
   await browser.goto(`${stage.server.url}/console`);
-  await browser.type("#username", username);
-  await browser.type("#password", passwords[username] ?? "");
-  await browser.click("form [type=submit]");
+  await browser.logIn(username, passwords[username] ?? "");
   await browser.find("main h1");
 }
 
@@ -216,7 +209,10 @@ test("on a phone the mark of a chart stays inside the window", async () => {
 });
 
 test("with text of twice the size each page fits a phone's width", async () => {
-  await signIn("ines", 360, [], 32);
+  const setSize = (standard: number) =>
+    browser.devtools("Page.setFontSizes", { fontSizes: { standard } });
+  await setSize(32);
+  await signIn("ines", 360);
   const pages = ["console", "console/start", "console/apps?do=first", "console/explorer/addUser",
     "console/keys", "console/deliveries", "console/subscriptions", "account", "account/webhooks"];
   for (const page of pages) {
@@ -229,10 +225,12 @@ test("with text of twice the size each page fits a phone's width", async () => {
   await browser.goto(`${stage.server.url}/console`);
   await browser.click(".tabs-bottom button"); // it is scrolled to
   await browser.find(".side:popover-open a");
+  await setSize(16);
 });
 
 test("with reduced motion the latest deliveries stand still until they are resumed", async () => {
-  await signIn("ines", 320, [{ name: "prefers-reduced-motion", value: "reduce" }]);
+  await browser.prefer({ "prefers-reduced-motion": "reduce" });
+  await signIn("ines", 320);
   await browser.find(".overview");
   const rows = "document.querySelectorAll('.overview > section tbody tr').length";
   const before = Number(await browser.execute(`return ${rows}`));
@@ -244,6 +242,7 @@ test("with reduced motion the latest deliveries stand still until they are resum
   await browser.execute("document.querySelector('.overview > section button').focus()");
   await browser.press("\uE007");
   await browser.until(`${rows} === ${before + 1}`);
+  await browser.prefer({});
 });
 
 test("a user with scope backend:read has no button that changes anything", async () => {

@@ -41,11 +41,9 @@ async function call(method: string, path: string, body?: object) {
   return JSON.parse((await sendJson(method, path, body, headers)).text);
 }
 async function signIn(path: string): Promise<void> {
-  await browser.devtools("Network.clearBrowserCookies", {});
+  await browser.clearCookies();
   await browser.goto(stage.server.url + path);
-  await browser.type("#username", "operator");
-  await browser.type("#password", password);
-  await browser.click("form [type=submit]");
+  await browser.logIn("operator", password);
   await browser.find(READY);
 }
 const press = (label: string, root?: string) => browser.clickButton(label, root);
@@ -165,9 +163,7 @@ test("after a sign-in that interrupts a form it has what was typed, but no passw
   expected = /status of 40[01]/;
   await press("Add user");
   await browser.find("#username");
-  await browser.type("#username", "operator");
-  await browser.type("#password", password);
-  await browser.click("form [type=submit]");
+  await browser.logIn("operator", password);
   await waitFor("the question", async () => await browser.text("dialog h2") === "Add user");
   const values = await browser.execute("return ['username', 'password', 'scopes']" +
     ".map((name) => document.querySelector(`#field-${name}`).value)");
@@ -203,9 +199,7 @@ test("the bar of the webhooks page leads to the console, and signs out", async (
 
 test("a user who may not open the console sees no link to it", async () => {
   const login = { username: "reader", password: await stage.addUser("reader", ["consumer"]) };
-  await browser.type("#username", login.username);
-  await browser.type("#password", login.password);
-  await browser.click("form [type=submit]");
+  await browser.logIn(login.username, login.password);
   await browser.find(READY);
   await waitFor("the bar", async () => (await browser.text(".bar")).includes("Sign out"));
   await waitFor("the whole page", async () => await browser.count("[aria-busy]") === 0);

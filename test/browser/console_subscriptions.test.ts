@@ -27,15 +27,13 @@ after(async () => {
   await browser?.close();
   await stage?.stop();
 });
-beforeEach(() => browser.devtools("Network.clearBrowserCookies", {}));
+beforeEach(() => browser.clearCookies());
 // CSP violations and failed loads are logged there.
 afterEach(async () => assert.deepEqual(await browser.consoleErrors(), []));
 
 async function signIn(username: string, path: string): Promise<void> {
   await browser.goto(stage.gatepost.url + path);
-  await browser.type("#username", username);
-  await browser.type("#password", PASSWORD);
-  await browser.click("form [type=submit]");
+  await browser.logIn(username, PASSWORD);
   await browser.find("main[tabindex='-1']"); // the frame, which a login page does not have
 }
 
@@ -155,7 +153,7 @@ test("an operator sees failures live and changes the endpoint; a reader cannot",
   await shows("main h1", /\/moved$/);
 
   const reader = await stage.gatepost.createUser({ scopes: ["backend:read"] });
-  await browser.devtools("Network.clearBrowserCookies", {});
+  await browser.clearCookies();
   await signIn(reader.username, `/console/subscriptions/${id}`);
   await shows(".head", /Paused/);
   assert.equal(await browser.count(".head button, .acts button"), 0);

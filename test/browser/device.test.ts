@@ -30,7 +30,7 @@ after(async () => {
   await stage?.close();
 });
 beforeEach(async () => {
-  await browser.devtools("Network.clearBrowserCookies", {});
+  await browser.clearCookies();
   await browser.consoleErrors();
 });
 
@@ -54,9 +54,7 @@ async function newDevice() {
 }
 
 async function logIn(): Promise<void> {
-  await browser.type("#username", "marta");
-  await browser.type("#password", password);
-  await browser.click("form [type=submit]");
+  await browser.logIn("marta", password);
   await browser.find("#user_code");
 }
 

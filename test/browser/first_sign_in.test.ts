@@ -23,11 +23,8 @@ after(async () => {
 async function look(name: string): Promise<void> {
   for (const width of [360, 1280]) {
     for (const scheme of ["light", "dark"]) {
-      const size = { width, height: width === 360 ? 740 : 800 };
-      const metrics = { ...size, deviceScaleFactor: 1, mobile: width === 360 };
-      await browser.devtools("Emulation.setDeviceMetricsOverride", metrics);
-      const features = [{ name: "prefers-color-scheme", value: scheme }];
-      await browser.devtools("Emulation.setEmulatedMedia", { features });
+      await browser.resize(width, width === 360 ? 740 : 800);
+      await browser.prefer({ "prefers-color-scheme": scheme });
       const { cssContentSize: content } = Object(
         await browser.devtools("Page.getLayoutMetrics", {}),
       );

@@ -68,9 +68,7 @@ before(async () => {
   browser = await openBrowser({ width: 1280, height: 800 });
   const password = await stage.addUser("marta", ["consumer"]);
   await browser.goto(authorizeAddress(stage.server.url, await stage.addApp("desk")));
-  await browser.type("#username", "marta");
-  await browser.type("#password", password);
-  await browser.click("form [type=submit]");
+  await browser.logIn("marta", password);
   await browser.find("button[value=allow]");
 });
 after(async () => {

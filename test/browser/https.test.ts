@@ -55,15 +55,13 @@ after(async () => {
   proxy?.close();
 });
 beforeEach(async () => {
-  await browser.devtools("Network.clearBrowserCookies", {});
+  await browser.clearCookies();
   await browser.consoleErrors();
 });
 
 async function comeBack(app: StageApp): Promise<URLSearchParams> {
   await browser.goto(authorizeAddress(base, app, { state: "s" }));
-  await browser.type("#username", "marta");
-  await browser.type("#password", password);
-  await browser.click("form [type=submit]");
+  await browser.logIn("marta", password);
   await browser.click("button[value=allow]");
   return new URL(await browser.waitForUrl(/\/callback\?/)).searchParams;
 }

@@ -40,7 +40,7 @@ after(async () => {
   await stage?.close();
 });
 beforeEach(async () => {
-  await browser.devtools("Network.clearBrowserCookies", {});
+  await browser.clearCookies();
   await browser.consoleErrors();
 });
 
@@ -48,9 +48,7 @@ const visit = (app: StageApp, more?: Readonly<Record<string, string>>) =>
   browser.goto(authorizeAddress(stage.server.url, app, more));
 
 async function logIn(name: "marta" | "nils"): Promise<void> {
-  await browser.type("#username", name);
-  await browser.type("#password", passwords[name]);
-  await browser.click("form [type=submit]");
+  await browser.logIn(name, passwords[name]);
 }
 
 const landing = async () => new URL(await browser.waitForUrl(LANDED)).searchParams;
@@ -75,9 +73,7 @@ async function redeem(app: StageApp, code: string | null): Promise<unknown> {
 test("after a wrong password a user logs in and allows the app, which gets a code", async () => {
   await visit(desk, { state: "a b&c=é", scope: "orders" });
   assert.equal(await browser.title(), `Sign in · ${new URL(stage.server.url).host}`);
-  await browser.type("#username", "marta");
-  await browser.type("#password", "not this one");
-  await browser.click("form [type=submit]");
+  await browser.logIn("marta", "not this one");
 
   assert.match(await browser.text("[role=alert]"), /do not match/);
   assert.equal(await browser.attribute("#username", "value"), "marta");
@@ -224,7 +220,7 @@ test("a login form whose cookies are gone is shown once more", async () => {
   const app = await newApp();
   await visit(app);
   await browser.type("#username", "marta");
-  await browser.devtools("Network.clearBrowserCookies", {});
+  await browser.clearCookies();
   await browser.type("#password", passwords.marta);
   await browser.click("form [type=submit]");
   assert.match(await browser.text("[role=alert]"), /open for too long/);

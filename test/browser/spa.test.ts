@@ -34,7 +34,7 @@ after(async () => {
   await stage?.close();
 });
 beforeEach(async () => {
-  await browser.devtools("Network.clearBrowserCookies", {});
+  await browser.clearCookies();
   await browser.goto(spa.url);
 });
 // CSP violations, refused CORS and failed loads are all logged there.
@@ -42,9 +42,7 @@ afterEach(async () => assert.deepEqual(await browser.consoleErrors(), []));
 
 async function signIn(): Promise<void> {
   await browser.click("#signed-out:not([hidden]) button");
-  await browser.type("#username", "marta");
-  await browser.type("#password", password);
-  await browser.click("form [type=submit]");
+  await browser.logIn("marta", password);
   await browser.click("button[value=allow]");
   await browser.find("#signed-in:not([hidden])");
 }
@@ -113,9 +111,7 @@ test("the app refreshes its tokens, and a sign-out revokes all of them", async (
 
 test("a user who denies is sent back to the app, which says so", async () => {
   await browser.click("#signed-out:not([hidden]) button");
-  await browser.type("#username", "marta");
-  await browser.type("#password", password);
-  await browser.click("form [type=submit]");
+  await browser.logIn("marta", password);
   await browser.click("button[value=deny]");
   assert.match(await message(".error"), /did not allow/);
   assert.equal(await browser.url(), spa.url);

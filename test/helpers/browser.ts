@@ -1,10 +1,9 @@
-import { existsSync, readFileSync, rmSync } from "node:fs";
 import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { setTimeout as pause } from "node:timers/promises";
-import { PATIENCE_MS, until } from "./until.ts";
-import { asRecord, type Driver, startDriver, WebDriverError } from "./webdriver.ts";
+import { type Command, openSession } from "./chromium.ts";
+import { until } from "./until.ts";
+import { asRecord, startDriver, WebDriverError } from "./webdriver.ts";
 
 export interface BrowserOptions {
   /** The page's size in CSS pixels. */
@@ -12,8 +11,6 @@ export interface BrowserOptions {
   readonly height: number;
   /** prefers-color-scheme: dark. */
   readonly dark?: boolean;
-  /** The size of text in pixels, if the user has chosen another than 16. */
-  readonly fontSize?: number;
   /** false: pages run no script. */
   readonly javascript?: boolean;
   /** Accepts any certificate. */
@@ -53,11 +50,18 @@ export interface Browser {
   title(): Promise<string>;
   source(): Promise<string>;
   cookies(): Promise<readonly BrowserCookie[]>;
+  /** Removes the cookies of every site. */
   clearCookies(): Promise<void>;
   /** Runs the body of a function in the page and returns its result. */
   execute(script: string, ...args: unknown[]): Promise<unknown>;
   /** Clicks the button with this label, in a dialog unless a selector names another place. */
   clickButton(label: string, root?: string): Promise<void>;
+  /** Fills in the login page and sends it. */
+  logIn(username: string, password: string): Promise<void>;
+  /** The size of the window in CSS pixels; a window that is narrower than 600 is a phone's. */
+  resize(width: number, height: number, mobile?: boolean): Promise<void>;
+  /** The user's preferences, e.g. `{ "prefers-color-scheme": "dark" }`; others become default. */
+  prefer(features: Readonly<Record<string, string>>): Promise<void>;
   /** Waits until an expression of the page is true. */
   until(expression: string): Promise<void>;
   /** One command of the DevTools protocol. */
@@ -72,17 +76,6 @@ export interface Browser {
   close(): Promise<void>;
 }
 
-const FLAGS = [
-  "--headless",
-  "--no-sandbox",
-  "--disable-gpu",
-  "--disable-quic",
-  "--no-first-run",
-  "--disable-background-networking",
-  "--disable-component-update",
-  "--disable-sync",
-];
-const POLL_MS = 25;
 /** W3C WebDriver §12.1, the web element identifier. */
 const ELEMENT = "element-6066-11e4-a52e-4f735466cecf";
 
@@ -114,62 +107,10 @@ export async function openBrowser(options: BrowserOptions): Promise<Browser> {
   }
 }
 
-type Command = Driver["command"];
-
-async function openSession(driver: Driver, profile: string, options: BrowserOptions) {
-  const opened = asRecord(await driver.command("POST", "/session", {
-    capabilities: {
-      alwaysMatch: {
-        browserName: "chrome",
-        acceptInsecureCerts: options.insecure === true,
-        "goog:loggingPrefs": { browser: "ALL" },
-        "goog:chromeOptions": {
-          binary: "/usr/bin/chromium",
-          args: [...FLAGS, `--user-data-dir=${profile}`],
-          prefs: { webkit: { webprefs: { default_font_size: options.fontSize ?? 16 } } },
-        },
-      },
-    },
-  }));
-  const pid = Number(asRecord(opened["capabilities"])["goog:processID"]);
-  const command: Command = (method, path, body) =>
-    driver.command(method, `/session/${String(opened["sessionId"])}${path}`, body);
-  // When a test ends its process, nothing asynchronous can run any more.
-  const onExit = () => {
-    endIfAlive(pid, profile);
-    // Chromium's other processes notice the end a little later, and write files until then.
-    Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 300);
-    rmSync(profile, { recursive: true, force: true, maxRetries: 5, retryDelay: 100 });
-  };
-  process.once("exit", onExit);
-  const end = () => {
-    process.off("exit", onExit);
-    endIfAlive(pid, profile);
-  };
-  return { command, end };
-}
-
-/**
- * Ends a Chromium that still runs after its session, as a broken one may. The profile's name in its
- * command line proves that the process id is still that of Chromium.
- */
-function endIfAlive(pid: number, profile: string): void {
-  const commandLine = `/proc/${pid}/cmdline`;
-  if (!existsSync(commandLine) || !readFileSync(commandLine, "utf8").includes(profile)) return;
-  process.kill(pid, "SIGKILL");
-}
-
 async function emulate(browser: Browser, options: BrowserOptions): Promise<void> {
   const { width, height, dark = false, javascript = true } = options;
-  await browser.devtools("Emulation.setDeviceMetricsOverride", {
-    width,
-    height,
-    deviceScaleFactor: 1,
-    mobile: width < 600,
-  });
-  await browser.devtools("Emulation.setEmulatedMedia", {
-    features: [{ name: "prefers-color-scheme", value: dark ? "dark" : "light" }],
-  });
+  await browser.resize(width, height);
+  await browser.prefer({ "prefers-color-scheme": dark ? "dark" : "light" });
   await browser.devtools("Emulation.setScriptExecutionDisabled", { value: !javascript });
   // Some versions give a window without a screen no focus of their own accord.
   await browser.devtools("Emulation.setFocusEmulationEnabled", { enabled: true });
@@ -241,20 +182,34 @@ function createBrowser(command: Command, close: () => Promise<void>): Browser {
     source: async () => String(await get("/source")),
     cookies: async () => listOf(await get("/cookie")).map(readCookie),
     async clearCookies() {
-      await command("DELETE", "/cookie");
+      await browser.devtools("Network.clearBrowserCookies", {});
     },
     execute: (script, ...args) => post("/execute/sync", { script, args }),
-    clickButton(label, root = "dialog[open]") {
+    async clickButton(label, root = "dialog[open]") {
       const script = "return [...document.querySelectorAll(arguments[0] + " +
         "' button:enabled:not([aria-disabled])')]" +
         ".some((each) => each.textContent === arguments[1] && (each.click(), true))";
-      return until(() => browser.execute(script, root, label), () => `button ${label}`);
+      await until(() => browser.execute(script, root, label), () => `button ${label}`);
     },
-    until: (expression) =>
-      until(
+    async logIn(username, password) {
+      await browser.type("#username", username);
+      await browser.type("#password", password);
+      await browser.click("form [type=submit]");
+    },
+    async resize(width, height, mobile = width < 600) {
+      const size = { width, height, deviceScaleFactor: 1, mobile };
+      await browser.devtools("Emulation.setDeviceMetricsOverride", size);
+    },
+    async prefer(given) {
+      const features = Object.entries(given).map(([name, value]) => ({ name, value }));
+      await browser.devtools("Emulation.setEmulatedMedia", { features });
+    },
+    async until(expression) {
+      await until(
         () => browser.execute(`return Boolean(${expression})`),
         async () => `${expression}\n${await browser.text("body")}`,
-      ),
+      );
+    },
     devtools: (cmd, params) => post("/goog/cdp/execute", { cmd, params }),
     async screenshot(file) {
       const shot = asRecord(await browser.devtools("Page.captureScreenshot", {
@@ -295,13 +250,11 @@ async function waitFor<T>(
   look: () => Promise<T | undefined>,
   where: () => Promise<string>,
 ): Promise<T> {
-  const deadline = Date.now() + PATIENCE_MS;
-  for (;;) {
-    const found = await look().catch(ignoreStale);
-    if (found !== undefined) return found;
-    if (Date.now() > deadline) throw new Error(`waited in vain for ${what} at ${await where()}`);
-    await pause(POLL_MS);
-  }
+  const [found] = await until(async () => {
+    const seen = await look().catch(ignoreStale);
+    return seen === undefined ? undefined : [seen] as const; // what it has seen may be ""
+  }, async () => `${what} at ${await where()}`);
+  return found;
 }
 
 /** Elements are stale while the next page replaces theirs: the caller looks for them again. */

@@ -106,11 +106,12 @@ export async function openStage(
       );
       return Object.fromEntries(rows.map(({ status, n }) => [status, n]));
     },
-    untilDelivered: (count) =>
-      until(
+    async untilDelivered(count) {
+      await until(
         async () => (await stage.counts())["delivered"] === count,
         async () => `deliveries are ${JSON.stringify(await stage.counts())}`,
-      ),
+      );
+    },
     write: (...statements) => database.write(statements),
     rows: async (statement) =>
       (await database.query<object>(statement)).map((row) => ({ ...row })),

@@ -112,6 +112,6 @@ function countConnections(server: Server): Promise<number> {
   );
 }
 
-function untilDisconnected(server: Server): Promise<void> {
+function untilDisconnected(server: Server): Promise<boolean> {
   return until(async () => await countConnections(server) === 0, () => "still connected", 3000);
 }
