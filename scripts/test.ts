@@ -34,8 +34,7 @@ const testRunner = [
   "--test",
   "--test-reporter=spec",
   "--test-timeout=300000",
-  // One file more than cores: many tests wait for a resend, an fsync or a limit of time.
-  `--test-concurrency=${availableParallelism() + 1}`,
+  `--test-concurrency=${Math.max(2, availableParallelism())}`,
 ];
 
 // Files that no test loads are counted too, and so is what the child processes of tests have run.
