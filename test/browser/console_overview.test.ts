@@ -213,6 +213,8 @@ test("with text of twice the size each page fits a phone's width", async () => {
     browser.devtools("Page.setFontSizes", { fontSizes: { standard } });
   await setSize(32);
   await signIn("ines", 360);
+  const isTwice = await browser.execute("return matchMedia('(max-width: 11.25rem)').matches");
+  assert.equal(isTwice, true, "360 px are 11.25 rem of 32 px");
   const pages = ["console", "console/start", "console/apps?do=first", "console/explorer/addUser",
     "console/keys", "console/deliveries", "console/subscriptions", "account", "account/webhooks"];
   for (const page of pages) {
