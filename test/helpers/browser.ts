@@ -1,20 +1,16 @@
 import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { type Command, openSession } from "./chromium.ts";
+import { type Command, openSession, type SessionOptions } from "./chromium.ts";
 import { until } from "./until.ts";
 import { asRecord, startDriver, WebDriverError } from "./webdriver.ts";
 
-export interface BrowserOptions {
+export interface BrowserOptions extends SessionOptions {
   /** The page's size in CSS pixels. */
   readonly width: number;
   readonly height: number;
-  /** prefers-color-scheme: dark. */
-  readonly dark?: boolean;
   /** false: pages run no script. */
   readonly javascript?: boolean;
-  /** Accepts any certificate. */
-  readonly insecure?: boolean;
 }
 
 export interface BrowserCookie {
@@ -108,9 +104,9 @@ export async function openBrowser(options: BrowserOptions): Promise<Browser> {
 }
 
 async function emulate(browser: Browser, options: BrowserOptions): Promise<void> {
-  const { width, height, dark = false, javascript = true } = options;
+  const { width, height, javascript = true } = options;
   await browser.resize(width, height);
-  await browser.prefer({ "prefers-color-scheme": dark ? "dark" : "light" });
+  await browser.prefer({ "prefers-color-scheme": "light" });
   await browser.devtools("Emulation.setScriptExecutionDisabled", { value: !javascript });
   // Some versions give a window without a screen no focus of their own accord.
   await browser.devtools("Emulation.setFocusEmulationEnabled", { enabled: true });
