@@ -10,79 +10,18 @@
  */
 import { globSync, readFileSync } from "node:fs";
 import { basename, join, posix } from "node:path";
+import {
+  COMPUTED_IMPORT_IN,
+  ENVIRONMENT_IN,
+  FETCH_IN,
+  HTML_IN,
+  LISTEN_IN,
+  MAY_IMPORT,
+  MAY_TOUCH,
+  SQL_IN,
+  TYPES_ONLY,
+} from "./layers.ts";
 import { findImports, scanSource, type Import, type Token } from "./source_scan.ts";
-
-/** A folder below src, or a file in src itself, and what it may import besides itself. */
-const MAY_IMPORT: Record<string, string[]> = {
-  version: [],
-  base: ["version"],
-  oauth: ["base"],
-  event: ["base"],
-  config_kinds: ["base", "oauth"], // as config
-  config: ["base", "oauth", "config_kinds"],
-  database: ["base"],
-  store: ["base", "oauth", "event", "database"],
-  outbound: ["version", "base", "oauth"],
-  mod: ["base", "oauth"],
-  http: ["version", "base", "oauth"],
-  services: "base oauth event config database store outbound api app".split(" "), // all as types
-  api: "version base oauth event config database store outbound http services".split(" "),
-  hosting: "version base oauth event database store mod http api services".split(" "),
-  delivery: "version base oauth event config database store outbound services".split(" "),
-  job: "version base oauth event config database store services".split(" "),
-  app: ("version base oauth event config database store outbound mod http api hosting delivery " +
-    "job services").split(" "),
-  console: ["base", "oauth", "event", "api"], // all as types: it runs in browsers
-  testing: "version base oauth event config database store mod http api hosting app".split(" "),
-  server: "version base database config app".split(" "),
-  cli: ("version base oauth event config database store outbound mod http api hosting delivery " +
-    "job app services").split(" "),
-};
-
-/** What may be imported as types alone, never as values. */
-const TYPES_ONLY = ["mod", "services"];
-
-/**
- * The `node:` modules that a path may touch (with what lies below them: `fs` has `fs/promises`);
- * the longest path that fits decides. Extend a line only with a reason why that folder, and no
- * other, is the place for it.
- */
-const MAY_TOUCH: Record<string, string[]> = {
-  version: ["fs"],
-  mod: [],
-  config: ["fs"], // secrets that are given as files
-  app: ["events", "fs", "http", "path", "perf_hooks", "util"],
-  server: ["os"],
-  testing: [],
-  cli: ["fs", "path", "readline", "util"],
-  "cli/dev.ts": ["child_process", "fs", "inspector", "path"], // the server that it restarts
-  "cli/test_hooks.ts": ["module"],
-  "base/": ["crypto", "http", "net", "util"], // http: its status names and types
-  "base/quick_import.ts": ["module", "path"],
-  "base/start_memory.ts": ["perf_hooks", "v8", "vm"],
-  "oauth/": [],
-  "event/": ["crypto"],
-  "database/": ["fs", "path", "sqlite", "url", "worker_threads"],
-  // Requests to the nodes of a cluster, and copies from and to them.
-  "database/rqlite_": "events fs http https net path sqlite stream timers".split(" "),
-  "store/": [],
-  "http/": ["net"],
-  "http/node_": ["http", "net", "stream"],
-  "api/": [],
-  "hosting/": ["fs", "module", "path", "url"],
-  "hosting/load_failure.ts": ["url", "vm"], // vm says where a syntax error is
-  // os: whether this machine has a network; fs: the hosts file
-  "outbound/": ["dns", "fs", "net", "os", "timers"],
-  "delivery/": ["timers", "worker_threads"],
-  "job/": [],
-};
-
-const ENVIRONMENT_IN = ["server.ts", "cli.ts"];
-const FETCH_IN = ["outbound/egress.ts", "console/"];
-const LISTEN_IN = ["http/node_http.ts", "outbound/egress.ts"]; // the address guard tests itself
-const SQL_IN = ["database/", "store/"];
-const HTML_IN = ["api/pages", "base/html.ts"];
-const COMPUTED_IMPORT_IN = ["hosting/"];
 
 /** The names that turn text into markup or code in a browser. */
 const SINKS = new RegExp(
@@ -169,7 +108,7 @@ function checkShape({ file, unit, lines, tokens }: Module): LayerError[] {
   const errors: LayerError[] = [];
   const name = basename(file);
   if (MAY_IMPORT[unit] === undefined) {
-    errors.push({ file, line: 1, rule: `place: ${unit} has no floor in the table` });
+    errors.push({ file, line: 1, rule: `place: ${unit} has no layer in the table` });
   }
   if (FORBIDDEN_NAMES.includes(name)) {
     errors.push({ file, line: 1, rule: `name: ${name} says nothing of what it holds` });
@@ -240,7 +179,7 @@ function findImportError(
   if (!files.has(target)) return `import: "${specifier}" is no module of this tree`;
   const targetUnit = target.replace(/[/.].*/, "");
   if (targetUnit !== unit && MAY_IMPORT[unit]?.includes(targetUnit) === false) {
-    return `floor: ${unit} may not import ${targetUnit} ("${specifier}")`;
+    return `layer: ${unit} may not import ${targetUnit} ("${specifier}")`;
   }
   if (targetUnit === "services" && !typeOnly) return "types: services is a type";
   if (unit === "console" && targetUnit !== unit && !typeOnly) {
@@ -259,7 +198,7 @@ function resolveImport(file: string, specifier: string): string {
 }
 
 /** Returns the `node:` modules of the longest entry that fits a file. */
-function touchable(file: string): string[] {
+function touchable(file: string): readonly string[] {
   const fitting = Object.entries(MAY_TOUCH).filter(([path]) => file.startsWith(path));
   return fitting.sort(([a], [b]) => b.length - a.length)[0]?.[1] ?? [];
 }
@@ -305,7 +244,7 @@ function findContentError(
   return undefined;
 }
 
-function isIn(file: string, places: string[]): boolean {
+function isIn(file: string, places: readonly string[]): boolean {
   return places.some((place) => file.startsWith(place));
 }
 

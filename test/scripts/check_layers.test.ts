@@ -62,25 +62,25 @@ const WIDE = `// ${"é".repeat(98)}`;
 
 // file, source, line of the error, what its rule says
 const FORBIDDEN: [string, string, number, RegExp][] = [
-  ["base/x.ts", `import { a } from "../oauth/scope.ts";`, 1, /^floor: base may not import oauth/],
-  ["base/x.ts", `export * from "../database/open.ts";`, 1, /^floor: base may not import database/],
-  ["base/x.ts", `const a = await import("../delivery/callback.ts");`, 1, /^floor: base may not/],
-  ["base/x.ts", `let a: import("../event/event.ts").Event;`, 1, /^floor: base may not/],
-  ["base/x.ts", `\n// import\nimport "../app.ts";`, 3, /^floor: base may not import app/],
-  ["oauth/x.ts", `import type { A } from "../event/event.ts";`, 1, /^floor: oauth may not/],
-  ["event/x.ts", `export { a } from "../oauth/scope.ts";`, 1, /^floor: event may not/],
-  ["oauth/x.ts", `import { a } from "../database/open.ts";`, 1, /^floor: oauth may not/],
-  ["store/x.ts", `import { a } from "../http/node_http.ts";`, 1, /^floor: store may not/],
-  ["http/x.ts", `import { a } from "../hosting/load.ts";`, 1, /^floor: http may not/],
-  ["http/x.ts", `import { a } from "../delivery/callback.ts";`, 1, /^floor: http may not/],
-  ["hosting/x.ts", `import { a } from "../delivery/callback.ts";`, 1, /^floor: hosting may not/],
-  ["job/x.ts", `import { a } from "../http/node_http.ts";`, 1, /^floor: job may not import http/],
-  ["job/x.ts", `import { a } from "../hosting/load.ts";`, 1, /^floor: job may not import hosting/],
-  ["http/x.ts", `import { a } from "../config.ts";`, 1, /^floor: http may not import config/],
-  ["config.ts", `import { a } from "./database/open.ts";`, 1, /^floor: config may not import da/],
-  ["mod.ts", `export type { A } from "./database/open.ts";`, 1, /^floor: mod may not import data/],
+  ["base/x.ts", `import { a } from "../oauth/scope.ts";`, 1, /^layer: base may not import oauth/],
+  ["base/x.ts", `export * from "../database/open.ts";`, 1, /^layer: base may not import database/],
+  ["base/x.ts", `const a = await import("../delivery/callback.ts");`, 1, /^layer: base may not/],
+  ["base/x.ts", `let a: import("../event/event.ts").Event;`, 1, /^layer: base may not/],
+  ["base/x.ts", `\n// import\nimport "../app.ts";`, 3, /^layer: base may not import app/],
+  ["oauth/x.ts", `import type { A } from "../event/event.ts";`, 1, /^layer: oauth may not/],
+  ["event/x.ts", `export { a } from "../oauth/scope.ts";`, 1, /^layer: event may not/],
+  ["oauth/x.ts", `import { a } from "../database/open.ts";`, 1, /^layer: oauth may not/],
+  ["store/x.ts", `import { a } from "../http/node_http.ts";`, 1, /^layer: store may not/],
+  ["http/x.ts", `import { a } from "../hosting/load.ts";`, 1, /^layer: http may not/],
+  ["http/x.ts", `import { a } from "../delivery/callback.ts";`, 1, /^layer: http may not/],
+  ["hosting/x.ts", `import { a } from "../delivery/callback.ts";`, 1, /^layer: hosting may not/],
+  ["job/x.ts", `import { a } from "../http/node_http.ts";`, 1, /^layer: job may not import http/],
+  ["job/x.ts", `import { a } from "../hosting/load.ts";`, 1, /^layer: job may not import hosting/],
+  ["http/x.ts", `import { a } from "../config.ts";`, 1, /^layer: http may not import config/],
+  ["config.ts", `import { a } from "./database/open.ts";`, 1, /^layer: config may not import da/],
+  ["mod.ts", `export type { A } from "./database/open.ts";`, 1, /^layer: mod may not import data/],
   ["mod.ts", `export { now } from "./base/clock.ts";`, 1, /^types: mod imports types alone/],
-  ["cli.ts", `import "./server.ts";`, 1, /^floor: cli may not import server/],
+  ["cli.ts", `import "./server.ts";`, 1, /^layer: cli may not import server/],
   ["http/x.ts", `import express from "express";`, 1, /neither relative nor node:/],
   ["http/x.ts", `import { a } from "fs";`, 1, /neither relative nor node:/],
   ["http/x.ts", `import { a } from "../../test/a.ts";`, 1, /no module of this tree/],
@@ -123,7 +123,7 @@ const FORBIDDEN: [string, string, number, RegExp][] = [
   ["oauth/types.ts", "", 1, /^name: types\.ts/],
   ["oauth/clientAuth.ts", "", 1, /^name: .* not lower_snake_case/],
   ["oauth/legacy.js", "", 1, /^name: .* not lower_snake_case/],
-  ["extra/x.ts", "", 1, /^place: extra has no floor/],
+  ["extra/x.ts", "", 1, /^place: extra has no layer/],
 ];
 
 for (const [file, source, line, rule] of FORBIDDEN) {
@@ -174,7 +174,7 @@ test("checkLayers() finds a cycle and names its files", () => {
   assert.deepEqual(errors, ["base/c.ts:2 cycle: base/a.ts > base/b.ts > base/c.ts > base/a.ts"]);
 });
 
-test("checkTree() finds a cycle and wide lines in a tree without floors, and nothing else", () => {
+test("checkTree() finds a cycle and wide lines in a tree without layers, and nothing else", () => {
   const tree = {
     "bench/a.mjs": `import "express";\nimport { b } from "./b.ts";`,
     "bench/b.ts": `import { a } from "./a.mjs";\n${WIDE}`,
