@@ -6,6 +6,8 @@ import type { Sql } from "../../src/database/sql.ts";
 import type { LoadedEndpoint } from "../../src/hosting/check_endpoint.ts";
 import { checkEndpoint } from "../../src/hosting/check_endpoint.ts";
 import { hostedOperation } from "../../src/hosting/handle.ts";
+import type { HttpResponse } from "../../src/base/http_message.ts";
+import type { LogFields } from "../../src/base/log.ts";
 import { type FieldError, Problem } from "../../src/base/problem.ts";
 import { problemResponse } from "../../src/http/respond.ts";
 import type { Caller } from "../../src/oauth/principal.ts";
@@ -18,7 +20,7 @@ export type StoredEvent =
   & Readonly<Record<"id" | "name" | "subject" | "json", unknown>>
   & { readonly key?: unknown };
 
-interface Setting extends Partial<HostingServices> {
+export interface Setting extends Partial<HostingServices> {
   readonly maxBodyBytes?: number;
   readonly maxPayloadBytes?: number;
   readonly deliveries?: readonly string[];
@@ -84,28 +86,53 @@ export const HOSTED_CALLER: Caller = {
   expiresAtMs: 1,
 };
 
-/** Handles a request by an endpoint as the pipeline does, and returns all results. */
+/** What results from one request to an endpoint. */
+export interface Outcome {
+  readonly response?: HttpResponse;
+  readonly problem?: Problem;
+  readonly stored: readonly StoredEvent[];
+  readonly lines: readonly { readonly msg: string; readonly fields: LogFields }[];
+}
+
+type Parts = Parameters<ReturnType<typeof hostedOperation>["handle"]>[0];
+
+/** Handles a request by an endpoint as the pipeline does; `parts` may replace the caller. */
+export async function outcomeOf(
+  endpoint: LoadedEndpoint,
+  parts: Pick<Parts, "request"> & Partial<Parts>,
+  setting: Setting = {},
+): Promise<Outcome> {
+  const stored: StoredEvent[] = [];
+  const lines: Outcome["lines"][number][] = [];
+  const write = (msg: string, fields = {}) => void lines.push({ msg, fields });
+  const { handle } = hostedOperation(endpoint, hostingServices({
+    store: async (events) => void stored.push(...events),
+    log: { debug: write, info: write, warn: write, error: write },
+    ...setting,
+  }));
+  const caller = endpoint.scopes && HOSTED_CALLER;
+  const authenticateAgain = () => Promise.resolve();
+  const all = { params: {}, caller, query: {}, body: undefined, authenticateAgain, ...parts };
+  try {
+    return { response: await handle(all), stored, lines };
+  } catch (problem) {
+    assert.ok(problem instanceof Problem, String(problem));
+    return { problem, stored, lines };
+  }
+}
+
+/** As {@link outcomeOf}, with the response that the client gets, and the names of the events. */
 export async function callHosted(
   endpoint: LoadedEndpoint,
   sent: Parameters<typeof sampleRequest>[0] = {},
 ) {
-  const stored: unknown[] = [];
-  const lines: (Readonly<Record<string, unknown>> & { readonly msg: string })[] = [];
-  const write = (msg: string, fields = {}) => void lines.push({ msg, ...fields });
-  const { handle } = hostedOperation(endpoint, hostingServices({
-    events: [{ name: "a", description: "A", scope: [] }],
-    store: async (events) => void stored.push(...events.map(({ name }) => name)),
-    log: { debug: write, info: write, warn: write, error: write },
-  }));
   const request = sampleRequest({ method: endpoint.method, path: endpoint.pattern.text, ...sent });
-  const caller = endpoint.scopes && HOSTED_CALLER;
-  const authenticateAgain = () => Promise.resolve();
-  const parts = { request, params: {}, caller, query: {}, body: undefined, authenticateAgain };
-  const response = await handle(parts).catch((error: unknown) => {
-    assert.ok(error instanceof Problem, String(error));
-    return problemResponse(error, "r1");
-  });
-  const { status, headers = {}, body } = response;
+  const events = [{ name: "a", description: "A", scope: [] }];
+  const { response, problem, stored, lines } = await outcomeOf(endpoint, { request }, { events });
+  const sentBack = problem ? problemResponse(problem, "r1") : response;
+  const { status, headers = {}, body } = sentBack ?? assert.fail();
   const json: unknown = typeof body === "string" ? JSON.parse(body) : body;
-  return { status, headers, json, stored, lines };
+  const names = stored.map(({ name }) => name);
+  const logged = lines.map(({ msg, fields }): LogFields & { msg: string } => ({ ...fields, msg }));
+  return { status, headers, json, stored: names, lines: logged };
 }
