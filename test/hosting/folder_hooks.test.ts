@@ -3,9 +3,10 @@ import { symlink } from "node:fs/promises";
 import { join } from "node:path";
 import { test, type TestContext } from "node:test";
 import type { LoadedEndpoint } from "../../src/hosting/check_endpoint.ts";
-import { LoadError, loadEndpoints } from "../../src/hosting/load.ts";
+import { loadEndpoints } from "../../src/hosting/load.ts";
 import { writeFolder } from "../helpers/folder.ts";
 import { callHosted } from "../helpers/hosting.ts";
+import { errorsOf } from "../helpers/load_stage.ts";
 
 const at = (path: string, more = "") =>
   `{ method: "GET", path: "${path}", public: true, handle: ({ way }) => way, ${more} }`;
@@ -24,11 +25,8 @@ async function callAll(t: TestContext, files: Readonly<Record<string, string>>) 
   return Object.fromEntries(await Promise.all(outcomes));
 }
 
-async function errorOf(t: TestContext, files: Readonly<Record<string, string>>) {
-  const folder = await writeFolder(t, files);
-  const error: unknown = await loadEndpoints(folder).then(() => undefined, (error) => error);
-  return error instanceof LoadError ? error.message.replaceAll(`${folder}/`, "") : "";
-}
+const errorOf = async (t: TestContext, files: Readonly<Record<string, string>>) =>
+  (await errorsOf(await writeFolder(t, files))).join("\n");
 
 test("before() of a folder runs for all endpoints in and below it, outermost first", async (t) => {
   const own = 'before(context) { context.way.push("own"); }';
