@@ -8,17 +8,16 @@ import { test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
 import { findFreePort } from "../scripts/free_port.ts";
 import { startApp } from "../src/app.ts";
-import { parseConfig } from "../src/config.ts";
+import { configOf } from "./helpers/config.ts";
 import { makeFolder } from "./helpers/database.ts";
 
 test("a start that fails after the server listens leaves nothing running", async (t) => {
   const folder = makeFolder(t);
-  const result = parseConfig({
+  const config = configOf({
     GATEPOST_PORT: "0",
     GATEPOST_DATABASE: join(folder, "gatepost.db"),
     GATEPOST_ADMIN_PASSWORD: "correct horse battery",
   });
-  assert.ok(result.ok);
   let url = "";
   const log = {
     debug() {},
@@ -33,7 +32,7 @@ test("a start that fails after the server listens leaves nothing running", async
   };
   const droppedLogLines = () => 0;
   const host = { log, droppedLogLines, hashLimit: 1, print() {}, warnings: [] };
-  await assert.rejects(startApp(result.config, host), /the last step failed/);
+  await assert.rejects(startApp(config, host), /the last step failed/);
 
   const socket = connect(Number(new URL(url).port), "127.0.0.1");
   const [error] = await once(socket, "error") as [NodeJS.ErrnoException];
@@ -43,14 +42,13 @@ test("a start that fails after the server listens leaves nothing running", async
 
 test("a request that comes before the console's listener has started waits for it", async (t) => {
   const port = await findFreePort();
-  const result = parseConfig({
+  const config = configOf({
     GATEPOST_PORT: String(port),
     GATEPOST_DATABASE: join(makeFolder(t), "gatepost.db"),
     GATEPOST_ADMIN_PASSWORD: "correct horse battery",
     GATEPOST_CONSOLE: "localhost:0",
     GATEPOST_CRON: "off",
   });
-  assert.ok(result.ok);
   let early: Promise<Response> | undefined;
   const { lookup } = dns;
   t.mock.method(dns, "lookup", (name: string, ...rest: unknown[]) => {
@@ -61,7 +59,7 @@ test("a request that comes before the console's listener has started waits for i
   const write = () => {};
   const log = { debug: write, info: write, always: write, warn: write, error: write };
   const host = { log, droppedLogLines: () => 0, hashLimit: 1, print() {}, warnings: [] };
-  const stop = await startApp(result.config, host);
+  const stop = await startApp(config, host);
   try {
     const response = await early;
     assert.equal(response?.status, 200);

@@ -4,8 +4,8 @@ import type { Operation } from "../../src/api/operation.ts";
 import { createRateLimit } from "../../src/api/rate_limit.ts";
 import { createServiceMetrics } from "../../src/app/metrics.ts";
 import { parseRate } from "../../src/base/rate.ts";
-import { parseConfig } from "../../src/config.ts";
 import type { Caller } from "../../src/oauth/principal.ts";
+import { configOf } from "../helpers/config.ts";
 import { sampleOperation } from "../helpers/operation.ts";
 
 const rest = { scopes: [], grantId: "g1", jti: "g12", expiresAtMs: 1 };
@@ -16,10 +16,8 @@ const SHOP: Caller = { ...ALICE, sub: "a1", kind: "app", clientId: "a1" };
 
 /** Rate limits of the given principals, and the one for all others. */
 function openStage(rates: Readonly<Record<string, string>> = {}, all = "") {
-  const parsed = parseConfig({ GATEPOST_RATE_LIMIT: all });
-  assert.ok(parsed.ok);
   const limit = createRateLimit({
-    config: parsed.config,
+    config: configOf({ GATEPOST_RATE_LIMIT: all }),
     rates: {
       find: (id) => parseRate(rates[id] ?? ""),
       refresh: () => Promise.resolve(),

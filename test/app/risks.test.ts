@@ -3,7 +3,7 @@ import { chmodSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { test } from "node:test";
 import { findRisks } from "../../src/app/risks.ts";
-import { type Config, parseConfig } from "../../src/config.ts";
+import { configOf } from "../helpers/config.ts";
 import { makeFolder } from "../helpers/database.ts";
 
 const SAFE = {
@@ -13,15 +13,9 @@ const SAFE = {
   GATEPOST_DATABASE: "/nowhere/gatepost.db",
 };
 
-function configOf(env: Record<string, string | undefined>): Config {
-  const result = parseConfig({ ...SAFE, ...env });
-  assert.ok(result.ok);
-  return result.config;
-}
-
 /** The variables that the warnings begin with. */
 function warned(env: Record<string, string | undefined>, openFiles?: number): string[] {
-  return findRisks(configOf(env), openFiles).map((risk) => {
+  return findRisks(configOf({ ...SAFE, ...env }), openFiles).map((risk) => {
     assert.match(risk, /^[^\n]+$/);
     return risk.split(":")[0] ?? "";
   });

@@ -5,7 +5,7 @@ import { backendOperations } from "../../src/app/operations.ts";
 import type { CommandContext } from "../../src/cli/command.ts";
 import { parseCommandLine } from "../../src/cli/command_line.ts";
 import { COMMANDS } from "../../src/cli/commands.ts";
-import { parseConfig } from "../../src/config.ts";
+import { configOf } from "../helpers/config.ts";
 
 const OPERATIONS = backendOperations(
   { config: {} } as Parameters<typeof backendOperations>[0], // none of them runs
@@ -14,8 +14,6 @@ const OPERATIONS = backendOperations(
 test("each operation of the backend is called by the example of a command", async () => {
   const find = createRouter(OPERATIONS);
   const called = new Set<string>();
-  const parsed = parseConfig({});
-  assert.ok(parsed.ok);
   const asked = { canAsk: false, readStdin: async () => "{}", note() {} };
   for (const example of COMMANDS.flatMap(({ examples }) => examples)) {
     const typed = example.replace(/^.*?\bgatepost /, "").match(/'[^']*'|"[^"]*"|\S+/g) ?? [];
@@ -23,7 +21,7 @@ test("each operation of the backend is called by the example of a command", asyn
     const line = parseCommandLine(args, COMMANDS);
     assert.ok("values" in line, example);
     const context = {
-      config: parsed.config,
+      config: configOf({}),
       values: line.values,
       terminal: asked,
       isJson: true,

@@ -12,7 +12,6 @@ import { principalOperations } from "../../../src/api/backend/principal.ts";
 import { resourceOperations } from "../../../src/api/backend/resource.ts";
 import { userOperations } from "../../../src/api/backend/user.ts";
 import { readBody } from "../../../src/api/input.ts";
-import { parseConfig } from "../../../src/config.ts";
 import { findApp, replaceAppSecret, updateApp } from "../../../src/store/apps.ts";
 import { type Database, UnavailableError } from "../../../src/database/database.ts";
 import { sql, type Sql } from "../../../src/database/sql.ts";
@@ -21,6 +20,7 @@ import { ISSUERS, PRINCIPALS } from "../../../src/store/issuers.ts";
 import { RESOURCES } from "../../../src/store/resources.ts";
 import { loadRevocations } from "../../../src/store/revocations.ts";
 import { findUser } from "../../../src/store/users.ts";
+import { configOf } from "../../helpers/config.ts";
 import { addApp, addUser, changeUser, openDatabase, sampleGrant } from "../../helpers/database.ts";
 import { backendCaller, sampleRequest } from "../../helpers/http_request.ts";
 
@@ -49,12 +49,10 @@ async function openStage(
       return changes;
     },
   };
-  const parsed = parseConfig({});
-  assert.ok(parsed.ok);
   const services = {
     database,
     revocations: await loadRevocations(stored, () => NOW_MS),
-    config: parsed.config,
+    config: configOf({}),
     hasher: createPasswordHasher(1),
     wake: () => {},
     now: () => NOW_MS,
