@@ -1,25 +1,12 @@
 import assert from "node:assert/strict";
-import { after, before, describe, test } from "node:test";
-import {
-  bearer,
-  type Gatepost,
-  newName,
-  PASSWORD,
-  readObject,
-  startGatepost,
-} from "../helpers/gatepost.ts";
+import { after, describe, test } from "node:test";
+import { bearer, newName, PASSWORD } from "../helpers/gatepost.ts";
 import { findErrors } from "../helpers/json_schema.ts";
 import { asFields, lookUp } from "../helpers/openapi_rules.ts";
+import { type Fields, startOpenApiStage } from "../helpers/openapi_stage.ts";
 
-type Fields = Readonly<Record<string, unknown>>;
-
-let gatepost: Gatepost;
-let document: Fields = {};
-before(async () => {
-  gatepost = await startGatepost();
-  document = readObject(await gatepost.api.get("/openapi.json"));
-});
-after(() => gatepost.stop());
+const { gatepost, receiver, document, ask, stop } = await startOpenApiStage();
+after(stop);
 
 describe("the document allows what the server accepts, and nothing that it refuses:", () => {
   const LONG = "x".repeat(2000);
@@ -145,4 +132,25 @@ test("every list refuses an invalid cursor", async () => {
     assert.equal(response.status, 400, `${path}: ${response.text}`);
     assert.match(response.text, /"pointer":"\/cursor"/);
   }
+});
+
+test("accepted bodies fit their schema, and bodies that do not fit are refused", async () => {
+  const user = { username: newName("user"), password: "\u{1f600}".repeat(8) };
+  const issuer = { issuer: "https://issuer.example", scopes: ["consumer"], audience: "a b" };
+  const subscription = { event: newName("e"), endpoint: receiver.url.replace("http", "HTTP") };
+  const rows: [name: string, path: string, body: object, status: number][] = [
+    ["NewUser", "/backend/user", user, 201],
+    ["NewUser", "/backend/user", { ...user, rate: "often" }, 400],
+    ["NewIssuer", "/backend/issuer", issuer, 400],
+    ["NewSubscription", "/consumer/subscription", subscription, 201],
+  ];
+  const resolve = (ref: string) => lookUp(document, ref);
+  for (const [name, path, body, status] of rows) {
+    const response = await gatepost.api.postJson(path, body, bearer(gatepost.adminToken));
+    assert.equal(response.status, status, response.text);
+    const errors = findErrors({ $ref: `#/components/schemas/${name}` }, body, { resolve });
+    assert.equal(errors.length > 0, status === 400, `${name} ${errors.join()}`);
+  }
+  const q = encodeURIComponent("\u{1f600}".repeat(200)); // as many as its maxLength
+  await ask("GET", `/backend/user?q=${q}`);
 });

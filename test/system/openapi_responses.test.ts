@@ -1,18 +1,5 @@
 import assert from "node:assert/strict";
-import { after, before, describe, test } from "node:test";
-import { fileURLToPath } from "node:url";
-import type { ClientResponse } from "../helpers/http_client.ts";
-import {
-  basicAuth,
-  bearer,
-  type Gatepost,
-  newName,
-  PASSWORD,
-  readObject,
-  startGatepost,
-  type TestApp,
-  type TestUser,
-} from "../helpers/gatepost.ts";
+import { after, test } from "node:test";
 import {
   askForDevice,
   type Device,
@@ -23,246 +10,22 @@ import {
   VERIFY,
 } from "../helpers/device.ts";
 import { startForeignIssuer } from "../helpers/foreign_issuer.ts";
-import { findErrors } from "../helpers/json_schema.ts";
-import { asFields, findOpenApiErrors, lookUp } from "../helpers/openapi_rules.ts";
-import { type Receiver, startReceiver } from "../helpers/receiver.ts";
+import {
+  basicAuth,
+  bearer,
+  newName,
+  PASSWORD,
+  readObject,
+  type TestApp,
+  type TestUser,
+} from "../helpers/gatepost.ts";
+import { asFields, lookUp } from "../helpers/openapi_rules.ts";
+import { startOpenApiStage } from "../helpers/openapi_stage.ts";
 import { until } from "../helpers/until.ts";
 
-const ENDPOINTS = fileURLToPath(new URL("../fixtures/endpoints", import.meta.url));
-
-let gatepost: Gatepost;
-let receiver: Receiver;
-let document: Readonly<Record<string, unknown>> = {};
-/** The operations of which a test has had a successful response. */
-const succeeded = new Set<string>();
-
-before(async () => {
-  receiver = await startReceiver();
-  gatepost = await startGatepost({
-    env: {
-      GATEPOST_ENDPOINTS: ENDPOINTS,
-      GATEPOST_CALLBACK_ALLOW: "127.0.0.1",
-      GATEPOST_RESEND_DELAYS: "none",
-    },
-  });
-  document = readObject(await gatepost.api.get("/openapi.json", bearer(gatepost.adminToken)));
-});
-after(async () => {
-  await gatepost.stop();
-  await receiver.close();
-});
-
-type Fields = Readonly<Record<string, unknown>>;
-
-const METHODS = ["get", "post", "put", "patch", "delete"];
-
-function operations(): (readonly [path: string, method: string, operation: Fields])[] {
-  return Object.entries(asFields(document["paths"])).flatMap(([path, item]) =>
-    METHODS.filter((method) => asFields(item)[method] !== undefined)
-      .map((method) => [path, method, asFields(asFields(item)[method])] as const)
-  );
-}
-
-function findOperation(method: string, path: string) {
-  const bare = path.replace(/\?.*/, "");
-  const found = operations().filter(([template, how]) =>
-    how === method.toLowerCase() &&
-    new RegExp(`^${template.replace(/\{[^}]*\}/g, "[^/]+").replaceAll(".", "\\.")}$`).test(bare)
-  );
-  // A literal segment goes before a parameter.
-  return found.sort(([one], [other]) => one.split("{").length - other.split("{").length)[0];
-}
-
-/** Checks a response against what the document declares of it, to the last member. */
-function checkResponse(method: string, path: string, response: ClientResponse): ClientResponse {
-  const [template = "", , operation = {}] = findOperation(method, path) ?? [];
-  const note = `${method} ${path} (${template}): ${response.status} ${response.text.slice(0, 500)}`;
-  const responses = asFields(operation["responses"]);
-  const declared = asFields(
-    responses[response.status] ?? responses[`${String(response.status)[0]}XX`] ??
-      responses["default"],
-  );
-  const reference = declared["$ref"];
-  const described = typeof reference === "string"
-    ? asFields(lookUp(document, reference))
-    : declared;
-  assert.ok(described["description"], note);
-  const content = asFields(described["content"]);
-  const type = (response.headers.get("content-type") ?? "").replace(/;.*/, "");
-  if (Object.keys(content).length === 0) {
-    assert.equal(response.text, "", note);
-  } else {
-    const media = asFields(content[type]);
-    assert.ok(content[type], `${type} is not declared: ${note}`);
-    if (type.endsWith("json") && media["schema"] !== undefined) {
-      const errors = findErrors(asFields(media["schema"]), JSON.parse(response.text), {
-        resolve: (ref) => lookUp(document, ref),
-        strict: true,
-      });
-      assert.deepEqual(errors, [], note);
-    }
-  }
-  const location = asFields(described["headers"])["Location"] !== undefined;
-  assert.equal(response.headers.has("location"), response.status < 400 && location, note);
-  if (response.status < 400) succeeded.add(String(operation["operationId"]));
-  return response;
-}
-
-async function ask(
-  method: string,
-  path: string,
-  body?: unknown,
-  token = gatepost.adminToken,
-): Promise<Readonly<Record<string, unknown>>> {
-  const headers = token === "" ? {} : bearer(token);
-  const response = await gatepost.api.sendJson(method, path, body, headers);
-  checkResponse(method, path, response);
-  assert.ok(response.status < 300, `${method} ${path}: ${response.status} ${response.text}`);
-  return response.text === "" ? {} : readObject(response);
-}
-
-test("the document follows the rules of OpenAPI 3.1", () => {
-  assert.deepEqual(findOpenApiErrors(document), []);
-});
-
-test("no operation id equals the name of a schema, whatever the case", () => {
-  // Generators name types and files after both, and some file systems ignore the case.
-  const schemas = Object.keys(asFields(asFields(document["components"])["schemas"]))
-    .map((name) => name.toLowerCase());
-  const ids = operations().map(([, , { operationId }]) => String(operationId));
-  assert.deepEqual(ids.filter((id) => schemas.includes(id.toLowerCase())), []);
-  assert.deepEqual(ids.filter((id) => !/^[a-z]\w*$/i.test(id)), [], "names in any language");
-});
-
-test("a hosted endpoint is documented with its scope, parameters, limit and events", () => {
-  const [path, , operation] = findOperation("POST", "/orders/1") ?? [];
-  assert.match(path ?? "", /^\/orders\/\{\w+\}$/);
-  assert.deepEqual(operation?.["security"], [{ token: ["orders"] }, { oauth2: ["orders"] }]);
-  assert.match(String(operation?.["description"]), /65536 bytes/);
-  assert.match(String(operation?.["description"]), /`order\.created`: An order was placed/);
-  const [, , listing] = findOperation("GET", "/orders") ?? [];
-  assert.deepEqual(listing?.["security"], [{ token: [] }, { oauth2: [] }]);
-  const [, , ping] = findOperation("GET", "/ping") ?? [];
-  assert.deepEqual(ping?.["security"], []);
-});
-
-test("declared events, and those of the service, are webhooks with their headers", () => {
-  const webhooks = asFields(document["webhooks"]);
-  const names = Object.keys(webhooks);
-  const events = ["order.created", "gatepost.delivery.failed", "gatepost.subscription.disabled"];
-  for (const name of events) {
-    assert.ok(names.includes(name), name);
-  }
-  const post = asFields(asFields(webhooks["order.audited"])["post"]);
-  assert.equal(post["summary"], "An order was looked at");
-  assert.match(JSON.stringify(post["parameters"]), /"webhook-signature"/);
-});
-
-test("every operation has `security`, which is empty for a public one", () => {
-  const callbacks = [
-    ...Object.values(asFields(document["webhooks"])),
-    ...operations().flatMap(([, , { callbacks: each }]) => Object.values(asFields(each)))
-      .flatMap((each) => Object.values(asFields(each))),
-  ].map((item) => asFields(asFields(item)["post"]));
-  assert.ok(callbacks.length > 3);
-  for (const { security } of callbacks) assert.deepEqual(security, []);
-  for (const [path, method, { security }] of operations()) {
-    assert.ok(Array.isArray(security), `${method} ${path}`);
-  }
-  const open = operations().filter(([, , { security }]) => String(security) === "")
-    .map(([path]) => path);
-  for (const path of ["/consumer/login", "/system/health", "/.well-known/jwks.json", "/ping"]) {
-    assert.ok(open.includes(path), path);
-  }
-});
-
-describe("an operation or event that needs a scope", () => {
-  const readDocument = async (path: string, token?: string) => {
-    const headers = token === undefined ? {} : bearer(token);
-    const response = await gatepost.api.get(path, headers);
-    assert.equal(response.status, 200);
-    assert.equal(response.headers.get("vary"), "Authorization");
-    const control = token === undefined ? "no-cache" : "private, no-cache";
-    assert.equal(response.headers.get("cache-control"), control);
-    return readObject(response);
-  };
-  const read = async (token?: string) => {
-    const own = await readDocument("/openapi.json", token);
-    assert.deepEqual(findOpenApiErrors(own), []);
-    return own;
-  };
-  const reads = async (scopes: readonly string[]) =>
-    read(await gatepost.login(await gatepost.createUser({ scopes })));
-  const paths = (own: Fields) => Object.keys(asFields(own["paths"]));
-  const events = (own: Fields) => Object.keys(asFields(own["webhooks"]));
-
-  test("is not in the anonymous document", async () => {
-    const own = await read();
-    assert.ok(paths(own).includes("/ping") && paths(own).includes("/backend/user"));
-    assert.deepEqual(paths(own).filter((path) => path.startsWith("/orders")), []);
-    assert.ok(events(own).includes("order.created"));
-    assert.ok(!JSON.stringify(own).includes("order.audited"));
-  });
-
-  test("is in the document for a token that has the scope, and for no other", async () => {
-    const poor = await reads(["consumer"]);
-    assert.ok(paths(poor).includes("/orders"), "it takes any token");
-    assert.ok(!paths(poor).some((path) => path.startsWith("/orders/")));
-    const rich = await reads(["consumer", "orders"]);
-    assert.ok(paths(rich).some((path) => path.startsWith("/orders/")));
-    assert.ok(!JSON.stringify(rich).includes("order.audited"));
-    assert.ok(events(await reads(["consumer", "backend"])).includes("order.audited"));
-    assert.ok(events(await reads(["orders", "audit"])).includes("order.audited"));
-  });
-
-  test("is in the document of events for a token that has the scope alone", async () => {
-    const channels = async (token?: string) =>
-      Object.keys(asFields((await readDocument("/asyncapi.json", token))["channels"]));
-    const open = ["order_created", "gatepost_delivery_failed", "gatepost_subscription_disabled"];
-    assert.deepEqual(await channels(), open);
-    const user = await gatepost.createUser({ scopes: ["orders", "audit"] });
-    for (const token of [gatepost.adminToken, await gatepost.login(user)]) {
-      assert.ok((await channels(token)).includes("order_audited"));
-    }
-  });
-
-  test("is not shown for an invalid token", async () => {
-    const response = await gatepost.api.get("/openapi.json", bearer("nonsense"));
-    assert.equal(response.status, 401);
-    checkResponse("GET", "/openapi.json", response);
-  });
-
-  test("has the same operation id in every document that has it", async () => {
-    const ids = (own: Fields) =>
-      new Map(Object.entries(asFields(own["paths"])).flatMap(([path, item]) =>
-        Object.entries(asFields(item)).map(([method, operation]) =>
-          [`${method} ${path}`, asFields(operation)["operationId"]] as const
-        )
-      ));
-    const all = ids(document);
-    for (const [where, id] of ids(await read())) assert.equal(all.get(where), id, where);
-  });
-});
-
-test("the only server of the document is the address of the service", () => {
-  assert.deepEqual(document["servers"], [{ url: gatepost.issuer }]);
-});
-
-test("the OAuth flows list the scopes of endpoint modules with their descriptions", () => {
-  const path = "#/components/securitySchemes/oauth2/flows/clientCredentials/scopes";
-  const flows = lookUp(document, path);
-  const names = Object.keys(asFields(flows));
-  for (const name of ["consumer", "backend", "orders"]) assert.ok(names.includes(name), name);
-  assert.equal(asFields(flows)["orders"], "Place orders");
-});
-
-test("only operations that need a scope declare a 403", () => {
-  const statuses = (path: string) =>
-    Object.keys(asFields(lookUp(document, `#/paths/~1${path.replaceAll("/", "~1")}/get/responses`)))
-      .filter((status) => /^40[13]$/.test(status));
-  assert.deepEqual(statuses("authorization/whoami"), ["401"]);
-  assert.deepEqual(statuses("backend/config"), ["401", "403"]);
-});
+const { gatepost, receiver, document, operations, checkResponse, ask, succeeded, stop } =
+  await startOpenApiStage();
+after(stop);
 
 test("responses about users, apps and resources are as declared", async () => {
   const password = PASSWORD;
@@ -487,27 +250,6 @@ test("responses of the rest of the backend and of the system are as declared", a
   await ask("DELETE", `/backend/key/${String(key["kid"])}`);
 });
 
-test("accepted bodies fit their schema, and bodies that do not fit are refused", async () => {
-  const user = { username: newName("user"), password: "\u{1f600}".repeat(8) };
-  const issuer = { issuer: "https://issuer.example", scopes: ["consumer"], audience: "a b" };
-  const subscription = { event: newName("e"), endpoint: receiver.url.replace("http", "HTTP") };
-  const rows: [name: string, path: string, body: object, status: number][] = [
-    ["NewUser", "/backend/user", user, 201],
-    ["NewUser", "/backend/user", { ...user, rate: "often" }, 400],
-    ["NewIssuer", "/backend/issuer", issuer, 400],
-    ["NewSubscription", "/consumer/subscription", subscription, 201],
-  ];
-  const resolve = (ref: string) => lookUp(document, ref);
-  for (const [name, path, body, status] of rows) {
-    const response = await gatepost.api.postJson(path, body, bearer(gatepost.adminToken));
-    assert.equal(response.status, status, response.text);
-    const errors = findErrors({ $ref: `#/components/schemas/${name}` }, body, { resolve });
-    assert.equal(errors.length > 0, status === 400, `${name} ${errors.join()}`);
-  }
-  const q = encodeURIComponent("\u{1f600}".repeat(200)); // as many as its maxLength
-  await ask("GET", `/backend/user?q=${q}`);
-});
-
 test("responses to refused requests are as declared", async () => {
   const refused: [method: string, path: string, status: number, body?: string, type?: string][] = [
     ["GET", "/authorization/whoami", 401],
@@ -547,7 +289,7 @@ test("responses to refused requests are as declared", async () => {
 });
 
 test("every built-in operation has had a successful response in these tests", () => {
-  const ids = operations().filter(([, , { tags }]) => String(tags) !== "hosted")
+  const ids = operations.filter(([, , { tags }]) => String(tags) !== "hosted")
     .map(([, , { operationId }]) => String(operationId));
   assert.deepEqual(ids.filter((id) => !succeeded.has(id)), []);
 });
