@@ -14,6 +14,9 @@ export const RIGHT = "correct horse battery";
 export const WRONG = "not the password";
 /** The default address of a login. */
 export const HERE = "192.0.2.1";
+/** What a login has that comes through an app with the app's secret. */
+export const APP = { app: { id: "a1", isAuthenticated: true } };
+export const MINUTE_MS = 60_000;
 
 /** How many passwords have been checked. */
 export interface Checks {
