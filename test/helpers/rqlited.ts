@@ -3,21 +3,24 @@ import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import type { TestContext } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Certificate } from "./certificate.ts";
 import { findRqlited } from "./find_rqlited.ts";
 import { createRqliteNode, type RqliteNode } from "./rqlite_node.ts";
 
+/** A user of the nodes, with all permissions unless `perms` names some. */
+interface RqliteUser {
+  readonly username: string;
+  readonly password: string;
+  readonly perms?: readonly string[];
+}
+
 export interface RqliteOptions {
   /** How many rqlited; 1 by default. */
   readonly nodes?: number;
-  /** The only user whom the nodes accept, with all permissions unless `perms` names some. */
-  readonly auth?: {
-    readonly username: string;
-    readonly password: string;
-    readonly perms?: readonly string[];
-  };
+  /** The user as whom the nodes join; then they accept only this one and `users`. */
+  readonly auth?: RqliteUser;
+  readonly users?: readonly RqliteUser[];
   /** The certificate for HTTPS; the address then is `rqlites://`. */
   readonly tls?: Certificate;
   /** Which nodes ignore foreign keys; none by default. */
@@ -45,7 +48,7 @@ process.once("exit", () => running.forEach((stop) => stop()));
 
 /** Starts a cluster, which is stopped when the test ends. */
 export async function startRqlited(
-  test: Pick<TestContext, "after">,
+  test: { after(end: () => Promise<void>): void },
   options: RqliteOptions = {},
 ): Promise<RqliteCluster> {
   const cluster = await runRqlited(options);
@@ -122,7 +125,10 @@ function raftTimeouts(count: number): string[] {
 }
 
 /** Writes the files of the users and of the certificate; returns the flags that name the files. */
-async function writeAccess(folder: string, { auth, tls }: RqliteOptions): Promise<string[]> {
+async function writeAccess(
+  folder: string,
+  { auth, users = [], tls }: RqliteOptions,
+): Promise<string[]> {
   const flags: string[] = [];
   const write = async (flag: string, content: string) => {
     const path = join(folder, flag);
@@ -130,7 +136,8 @@ async function writeAccess(folder: string, { auth, tls }: RqliteOptions): Promis
     flags.push(`-${flag}`, path);
   };
   if (auth !== undefined) {
-    await write("auth", JSON.stringify([{ perms: ["all"], ...auth }]));
+    const all = [auth, ...users].map((user) => ({ perms: ["all"], ...user }));
+    await write("auth", JSON.stringify(all));
     flags.push("-join-as", auth.username);
   }
   if (tls !== undefined) {
