@@ -2,6 +2,7 @@ import assert from "node:assert/strict";
 import { describe, type TestContext, test } from "node:test";
 import { ConflictError, type Database, UnavailableError } from "../../src/database/database.ts";
 import { sql, type Sql } from "../../src/database/sql.ts";
+import { put } from "../helpers/put.ts";
 
 /** An engine under test: `open` makes a new database with Gatepost's schema at each call. */
 export interface Engine {
@@ -318,10 +319,6 @@ function constraintTable(): [what: string, statement: Sql][] {
       sql`INSERT INTO users (id, username, phc, scopes, status, createdAtMs)
         VALUES ('u', 'u', 'p', '[]', 'asleep', 0)`],
   ];
-}
-
-function put(name: string, value: string) {
-  return sql`INSERT INTO settings (name, value) VALUES (${name}, ${value})`;
 }
 
 async function read(database: Database, name: string): Promise<string | undefined> {

@@ -6,6 +6,7 @@ import { test } from "node:test";
 import { sql } from "../../src/database/sql.ts";
 import { makeFolder } from "../helpers/database.ts";
 import { listen } from "../helpers/listen.ts";
+import { put } from "../helpers/put.ts";
 import { mountSmallDisk } from "../helpers/small_disk.ts";
 import { addUser, COPYING, engineOf, stage } from "./rqlite_engine_stage.ts";
 
@@ -24,9 +25,7 @@ test("simultaneous backups during writes contain no deleted content", async (t) 
   const engine = await stage(t);
   const database = await engine.open();
   t.after(() => database.close());
-  const put = (name: string) =>
-    database.write([sql`INSERT INTO settings (name, value) VALUES (${name}, 'forget me')`]);
-  await put("gone");
+  await database.write([put("gone", "forget me")]);
   await database.write([sql`DELETE FROM settings WHERE name = 'gone'`]);
   const targets = ["a.db", "b.db", "c.db"].map((name) => join(folder, name));
   await Promise.all([

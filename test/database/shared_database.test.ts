@@ -12,6 +12,7 @@ import { openSqliteDatabase } from "../../src/database/sqlite.ts";
 import type { CommitReport } from "../../src/database/write_result.ts";
 import { openSharedDatabase } from "../../src/database/shared_database.ts";
 import { makeFolder, openSqliteFile } from "../helpers/database.ts";
+import { put } from "../helpers/put.ts";
 import { noteThreads } from "../helpers/threads.ts";
 import { testDatabaseContract } from "./database_contract.ts";
 
@@ -30,7 +31,6 @@ function share(t: TestContext, path: string) {
   return { own, shared };
 }
 
-const put = (name: string) => sql`INSERT INTO settings (name, value) VALUES (${name}, ${name})`;
 const names = async (database: Database) =>
   (await database.query<{ name: string }>(sql`SELECT name FROM settings ORDER BY name`))
     .map(({ name }) => name);
