@@ -1,4 +1,6 @@
+import { statSync } from "node:fs";
 import { join } from "node:path";
+import { DatabaseSync } from "node:sqlite";
 import type { TestContext } from "node:test";
 import type { Refusal } from "../../src/database/database.ts";
 import { prepareSqliteFile } from "../../src/database/migrate.ts";
@@ -15,11 +17,32 @@ export function openFile(t: TestContext) {
   return { database, path, refusals };
 }
 
-/** A connection to a new file, as the writer's; it is closed when the test ends. */
-export function openConnection(t: TestContext, folder = makeFolder(t)) {
+/** The path of a new file, which nobody has open. */
+export function newFile(t: TestContext, folder = makeFolder(t)): string {
   const path = join(folder, "gatepost.db");
   prepareSqliteFile(path);
+  return path;
+}
+
+/** A connection to a new file, as the writer's; it is closed when the test ends. */
+export function openConnection(t: TestContext, folder?: string) {
+  const path = newFile(t, folder);
   const connection = openSqlite(path, { readOnly: false });
   t.after(() => connection.close());
   return { path, connection };
+}
+
+/** Runs SQL on a file through a connection with SQLite's defaults. */
+export function run(path: string, text: string): void {
+  using connection = new DatabaseSync(path);
+  connection.exec(text);
+}
+
+export function pragmas(path: string, names: readonly string[]): unknown[] {
+  using connection = new DatabaseSync(path);
+  return names.map((name) => connection.prepare(`PRAGMA ${name}`).get()?.[name]);
+}
+
+export function modeOf(path: string): number {
+  return statSync(path).mode & 0o777;
 }
