@@ -1,10 +1,10 @@
 import assert from "node:assert/strict";
-import { once } from "node:events";
 import { createServer } from "node:http";
 import { type TestContext, test } from "node:test";
 import { createRqliteClient } from "../../src/database/rqlite_client.ts";
 import { createRqliteClock } from "../../src/database/rqlite_clock.ts";
 import type { Log } from "../../src/base/log.ts";
+import { listen } from "../helpers/listen.ts";
 
 test("clocks that agree differ by at most 20 ms and cause no warning", async (t) => {
   const { clock, warnings } = await stage(t, [0, 0, 0]);
@@ -156,7 +156,7 @@ async function stage(
   let offsets = aheadMs;
   let stopped: readonly number[] = [];
   const groups = aheadMs.map(() => 0);
-  const nodes = await Promise.all(aheadMs.map(async (_, index) => {
+  const nodes = await Promise.all(aheadMs.map((_, index) => {
     const server = createServer((_request, response) => {
       const offset = offsets[index] ?? 0;
       const seconds = Math.abs(offset) === 1e300 ? offset : (Date.now() + offset) / 1_000;
@@ -173,11 +173,7 @@ async function stage(
       const values = [[seconds, foreignKeys[index] ?? 1, groups[index]]];
       response.end(JSON.stringify({ results: [{ values }] }));
     });
-    await once(server.listen(0, "127.0.0.1"), "listening");
-    t.after(() => void server.close().closeAllConnections());
-    const address = server.address();
-    assert.ok(typeof address === "object" && address !== null);
-    return `127.0.0.1:${address.port}`;
+    return listen(t, server);
   }));
   const client = createRqliteClient({
     nodes: [...nodes, ...down],

@@ -8,6 +8,7 @@ import {
 import type { RqliteClient, RqliteResult } from "../../src/database/rqlite_client.ts";
 import { createRqliteReader } from "../../src/database/rqlite_reader.ts";
 import { sql } from "../../src/database/sql.ts";
+import { turn } from "../helpers/turn.ts";
 
 test("queries of one event-loop turn are one request, and equal ones are sent once", async () => {
   const { query, asked } = stage();
@@ -122,10 +123,6 @@ test("a failed read confirms no leader; each attempt chooses its level anew", as
 
 function row(n: number): RqliteResult {
   return { columns: ["n"], types: ["integer"], values: [[n]] };
-}
-
-function turn(): Promise<void> {
-  return new Promise((resolve) => setImmediate(resolve));
 }
 
 function levelOf(path: string): string {
