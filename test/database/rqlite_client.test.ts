@@ -2,6 +2,7 @@ import assert from "node:assert/strict";
 import { text } from "node:stream/consumers";
 import { type TestContext, test } from "node:test";
 import { OutcomeUnknownError, UnavailableError } from "../../src/database/database.ts";
+import { turn } from "../helpers/turn.ts";
 import { until } from "../helpers/until.ts";
 import { type Handle, isRefusal, refuse, stage, succeed } from "./rqlite_client_stage.ts";
 
@@ -186,9 +187,14 @@ test("a redirect with a status other than 301 is not followed", async (t) => {
 
 test("a closed client stops repeating a request", async (t) => {
   const { ask, asked, does, close } = await stage(t);
-  does(refuse);
+  const third = Promise.withResolvers<void>();
+  does((request, response) => {
+    refuse(request, response);
+    if (asked() > 2) third.resolve();
+  });
   const failed = assert.rejects(ask(), isRefusal);
-  await until(() => asked() > 2);
+  await third.promise;
+  for (let turns = 0; turns < 3; turns++) await turn(); // then the client pauses
   close();
   const before = asked();
   await failed;
