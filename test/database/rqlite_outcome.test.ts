@@ -1,34 +1,18 @@
 import assert from "node:assert/strict";
-import { once } from "node:events";
-import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
-import type { AddressInfo } from "node:net";
-import { buffer } from "node:stream/consumers";
-import { after, describe, type TestContext, test } from "node:test";
+import { createServer } from "node:http";
+import { describe, test } from "node:test";
 import { idBound } from "../../src/base/id.ts";
 import {
   ConflictError,
-  type Database,
   OutcomeUnknownError,
   UnavailableError,
 } from "../../src/database/database.ts";
-import { openRqliteDatabase } from "../../src/database/rqlite.ts";
 import { createRqliteClient } from "../../src/database/rqlite_client.ts";
-import { createLedger, RQLITE_LEDGER } from "../../src/database/rqlite_ledger.ts";
+import { createLedger } from "../../src/database/rqlite_ledger.ts";
 import { sql } from "../../src/database/sql.ts";
-import { runRqlited } from "../helpers/rqlited.ts";
-
-const cluster = await runRqlited();
-after(() => cluster.stop());
-const url = cluster.nodes[0]?.url ?? "";
-const created = await fetch(`${url}/db/execute?transaction`, {
-  method: "POST",
-  headers: { "Content-Type": "application/json" },
-  body: JSON.stringify([
-    RQLITE_LEDGER.sql,
-    "CREATE TABLE counters (name TEXT PRIMARY KEY, n INTEGER NOT NULL) STRICT",
-  ]),
-});
-assert.equal(created.status, 200);
+import { listen } from "../helpers/listen.ts";
+import { turn } from "../helpers/turn.ts";
+import { add, read, stage, url } from "./rqlite_outcome_stage.ts";
 
 describe("a write whose response is lost", { concurrency: true }, () => {
   test("is stored once and returns its changes", async (t) => {
@@ -174,20 +158,6 @@ test("the ledger keeps new rows although one clock is an hour wrong", async (t) 
   assert.equal((await ledger()).length, 2, "one ahead");
 });
 
-test("the ledger dates rows by the later clock and removes them by the earlier", (t) => {
-  const elapsedMs = performance.now.bind(performance);
-  for (const aheadMs of [-3_600_000, 3_600_000]) {
-    const ledger = createLedger({ ask: () => Promise.resolve([]), aheadMs: () => aheadMs });
-    t.mock.method(performance, "now", () => elapsedMs() + 61_000);
-    const nowMs = Date.now();
-    const [id, oldest] = ledger.begin().head.map((text) => String(JSON.parse(text)[1]));
-    t.mock.restoreAll();
-    assert.ok((id ?? "") >= idBound("w", nowMs + Math.max(aheadMs, 0)), `${aheadMs}: ${id}`);
-    const keptFrom = idBound("w", Date.now() + Math.min(aheadMs, 0) - 600_000);
-    assert.ok((oldest ?? "~") <= keptFrom, `${aheadMs}: ${oldest}`);
-  }
-});
-
 test("the ledger removes rows older than ten minutes", async (t) => {
   const { database } = await stage(t);
   const elapsedMs = performance.now.bind(performance);
@@ -229,7 +199,7 @@ test("a response that arrived while this process was blocked counts", async (t) 
   await ask();
   const changes = client.leaderChanges();
   const asked = ask();
-  await new Promise((resolve) => setImmediate(resolve)); // the request is sent
+  await turn(); // the request is sent
   Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 1_200);
   assert.equal((await asked).length, 1);
   assert.equal(client.leaderChanges(), changes, "the request was sent again");
@@ -238,17 +208,14 @@ test("a response that arrived while this process was blocked counts", async (t) 
 test("a leader that responded while this process was blocked is still followed", async (t) => {
   const follower = createServer((_, response) =>
     void response.writeHead(301, { Location: url }).end());
-  await once(follower.listen(0, "127.0.0.1"), "listening");
-  t.after(() => void follower.close().closeAllConnections());
-  const { port } = follower.address() as AddressInfo;
-  const nodes = [new URL(url).host, `127.0.0.1:${port}`];
+  const nodes = [new URL(url).host, await listen(t, follower)];
   const client = createRqliteClient({ nodes, isTls: false, credentials: undefined });
   t.after(client.close);
   const ask = (path: string, forMs: number) =>
     client.ask(() => path, ['"SELECT 1"'], performance.now() + forMs);
   await ask("/db/query?level=weak", 5_000);
   const asked = ask("/db/query?level=weak", 5_000);
-  await new Promise((resolve) => setImmediate(resolve)); // the request is sent
+  await turn(); // the request is sent
   Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 1_200);
   await asked;
   await assert.rejects(ask("/nowhere", 150)); // after this no leader is known
@@ -287,103 +254,3 @@ test("the leader that a follower names gets this and all later requests", async 
   assert.equal(await read(database, "redirected"), 1);
   assert.equal(asked().length, 1);
 });
-
-type Mode =
-  | ("pass" | "slow" | "lose" | "depose" | "hold" | "leaderless" | "redirect")
-  | ("disk full" | "locked" | "denied" | "no reads");
-
-/** A database behind a proxy of the node, which handles requests by its mode. */
-async function stage(t: TestContext) {
-  let mode: Mode = "pass";
-  let following: Mode | undefined;
-  const paths: string[] = [];
-  const held: (() => Promise<void>)[] = [];
-
-  async function handle(request: IncomingMessage, response: ServerResponse): Promise<void> {
-    if (request.url?.startsWith("/readyz")) return void response.end();
-    paths.push(request.url ?? "");
-    const now = following ?? mode;
-    following = undefined;
-    const body = new Uint8Array(await buffer(request));
-    const forward = () => fetch(`${url}${request.url}`, {
-      method: "POST",
-      headers: { "Content-Type": "application/json" },
-      body,
-    });
-    switch (now) {
-      case "hold":
-        return void held.push(async () => void await forward());
-      case "leaderless":
-        return void response.writeHead(503).end("leader not found");
-      case "no reads":
-        if (request.url?.startsWith("/db/query")) {
-          return void response.writeHead(503).end("leader not found");
-        }
-        return void response.end(await (await forward()).text());
-      case "redirect":
-        return void response.writeHead(301, { Location: `${url}${request.url}` }).end();
-      case "lose":
-        await forward();
-        return void response.destroy();
-      case "depose":
-        await forward();
-        return void response.end('{"results":[],"error":"leadership lost while committing log"}');
-      case "disk full":
-        return void response.end('{"results":[{"error":"database or disk is full"}]}');
-      case "locked":
-        return void response.end('{"results":[{"error":"database is locked"}]}');
-      case "denied":
-        return void response.writeHead(401).end();
-      case "slow":
-        await new Promise((resolve) => setTimeout(resolve, 1_500));
-        return void response.end(await (await forward()).text());
-      case "pass":
-        return void response.end(await (await forward()).text());
-    }
-  }
-
-  const server = createServer((request, response) => void handle(request, response));
-  await once(server.listen(0, "127.0.0.1"), "listening");
-  const listening = server.address();
-  assert.ok(typeof listening === "object" && listening !== null);
-  const nodes = [`127.0.0.1:${listening.port}`];
-  const client = createRqliteClient({ nodes, isTls: false, credentials: undefined });
-  const database = openRqliteDatabase(client);
-  t.after(async () => {
-    mode = "pass";
-    await database.close();
-    server.closeAllConnections();
-    server.close();
-  });
-  return {
-    database,
-    /** The paths of all requests. */
-    asked: () => paths,
-    /** Closes all connections, as when a node ends. */
-    async disconnect(): Promise<void> {
-      server.closeAllConnections();
-      await new Promise((resolve) => setTimeout(resolve, 100));
-    },
-    /** Sets the mode of the next request. */
-    next: (one: Mode) => void (following = one),
-    /** Sets the mode of all requests from now on. */
-    always: (all: Mode) => void (mode = all),
-    async releaseHeld(): Promise<number> {
-      await Promise.all(held.map((release) => release()));
-      return held.length;
-    },
-  };
-}
-
-function add(database: Database, name: string): Promise<number[]> {
-  return database.write([
-    sql`INSERT INTO counters (name, n) VALUES (${name}, 1) ON CONFLICT DO UPDATE SET n = n + 1`,
-  ]);
-}
-
-async function read(database: Database, name: string): Promise<number | undefined> {
-  const rows = await database.query<{ n: number }>(
-    sql`SELECT n FROM counters WHERE name = ${name}`,
-  );
-  return rows[0]?.n;
-}

@@ -1,18 +1,14 @@
 import assert from "node:assert/strict";
-import { DatabaseSync } from "node:sqlite";
-import { type TestContext, test } from "node:test";
-import { idBound } from "../../src/base/id.ts";
-import { messageOf } from "../../src/base/message_of.ts";
+import { test } from "node:test";
 import {
   ConflictError,
   OutcomeUnknownError,
   UnavailableError,
 } from "../../src/database/database.ts";
-import type { RqliteClient, RqliteResult } from "../../src/database/rqlite_client.ts";
-import { IS_STORED, RQLITE_LEDGER } from "../../src/database/rqlite_ledger.ts";
-import { createRqliteWriter } from "../../src/database/rqlite_writer.ts";
 import { sql } from "../../src/database/sql.ts";
-import type { CommitReport } from "../../src/database/write_result.ts";
+import { put } from "../helpers/put.ts";
+import { turn } from "../helpers/turn.ts";
+import { stage, stored } from "./rqlite_writer_stage.ts";
 
 test("two groups are in flight while the next one gathers", async (t) => {
   const { writer, asked, answer, names } = stage(t);
@@ -191,97 +187,6 @@ test("if the leader's disk is full, the outcome is unknown and a refusal reporte
   assert.deepEqual(reports.map(({ refusal }) => refusal), ["failing"]);
 });
 
-test("after a lost response each stored batch gets its own changes", async (t) => {
-  const { writer, node, asked, run, answer, names } = stage(t);
-  node.exec("INSERT INTO write_groups (id, counts) VALUES ('w', '9 9 9 9 ')"); // another group
-  const writes = [
-    writer.write([put("a"), put("b")]),
-    writer.write([sql`UPDATE settings SET value = '2' WHERE name IN ('a', 'b')`]),
-    writer.write([sql`DELETE FROM settings WHERE name = 'none'`]),
-  ];
-  await turn();
-  run(asked[0]?.statements ?? []);
-  await answer(); // the client sends the same again, which is stored already
-  await answer(); // and the changes are read
-  assert.match(asked.at(-1)?.path ?? "", /level=strong/, "not through the Raft log");
-  assert.deepEqual(await Promise.all(writes), [[1, 1], [2], [0]]);
-  const other = node.prepare("SELECT counts FROM write_groups WHERE id = 'w'").get();
-  assert.equal(other?.["counts"], "9 9 9 9 ");
-  assert.deepEqual(names(), ["a", "b"]);
-});
-
-test("only the next group blocks a group with an unknown outcome", async (t) => {
-  const { writer, asked, answer, fail, run, names } = stage(t);
-  const lost = assert.rejects(writer.write([put("lost")]), OutcomeUnknownError);
-  await turn();
-  fail(new OutcomeUnknownError("lost"));
-  await lost;
-  await stored(writer.write([put("next")]), answer);
-  const [late, next] = asked.map(({ statements }) => statements);
-  assert.deepEqual(run(late ?? []), [{ error: IS_STORED }]);
-  assert.deepEqual(names(), ["next"]);
-  await stored(writer.write([put("last")]), answer);
-  assert.equal((asked[2]?.statements.length ?? 0) + 1, next?.length);
-});
-
-test("the next group blocks several groups with an unknown outcome", async (t) => {
-  const { writer, asked, answer, fail, run, names } = stage(t);
-  for (const name of ["one", "two", "three"]) {
-    const lost = assert.rejects(writer.write([put(name)]), OutcomeUnknownError);
-    await turn();
-    fail(new OutcomeUnknownError("lost"));
-    await lost;
-  }
-  await stored(writer.write([put("next")]), answer);
-  for (const { statements } of asked.slice(0, 3)) {
-    assert.deepEqual(run(statements), [{ error: IS_STORED }]);
-  }
-  assert.deepEqual(names(), ["next"]);
-});
-
-test("the next group blocks the last 1,000 groups with an unknown outcome", async (t) => {
-  const { writer, asked, answer, fail } = stage(t);
-  for (let count = 0; count < 1_100; count++) {
-    const lost = assert.rejects(writer.write([put("lost")]), OutcomeUnknownError);
-    await turn();
-    fail(new OutcomeUnknownError("lost"));
-    await lost;
-  }
-  await stored(writer.write([put("next")]), answer);
-  const ids = asked.map(({ statements }) => String(JSON.parse(statements[0] ?? "")[1]));
-  const blocked = asked.at(-1)?.statements[1] ?? "";
-  assert.deepEqual(ids.filter((id) => blocked.includes(id)), ids.slice(100, 1_100));
-});
-
-test("the next group is stored even if one with an unknown outcome was stored", async (t) => {
-  const { writer, asked, answer, fail, run, names } = stage(t);
-  const lost = assert.rejects(writer.write([put("lost")]), OutcomeUnknownError);
-  await turn();
-  run(asked[0]?.statements ?? []);
-  fail(new OutcomeUnknownError("lost"));
-  await lost;
-  await stored(writer.write([put("next")]), answer);
-  assert.deepEqual(names(), ["lost", "next"]);
-});
-
-test("once a minute rows of groups that are older than ten minutes are removed", async (t) => {
-  const { writer, node, answer, pass } = stage(t);
-  const insert = node.prepare("INSERT INTO write_groups (id) VALUES (?)");
-  const old = (minutes: number) => idBound("w", Date.now() - minutes * 60_000);
-  const count = () =>
-    node.prepare("SELECT count(*) AS count FROM write_groups").get()?.["count"];
-  for (const minutes of [9, 11]) insert.run(old(minutes));
-  await stored(writer.write([put("a")]), answer);
-  assert.equal(count(), 3);
-  pass(60_000);
-  await stored(writer.write([put("b")]), answer);
-  assert.equal(count(), 3, "one row removed, one added");
-  insert.run(old(12));
-  pass(59_999);
-  await stored(writer.write([put("c")]), answer);
-  assert.equal(count(), 5);
-});
-
 test("close() stores all earlier writes, even those that must be sent again", async (t) => {
   const { writer, answer, answerAll, names } = stage(t);
   await stored(writer.write([put("taken")]), answer);
@@ -294,105 +199,3 @@ test("close() stores all earlier writes, even those that must be sent again", as
   assert.deepEqual((await writes).map(({ status }) => status), ["fulfilled", "rejected"]);
   assert.deepEqual(names(), ["a", "taken"]);
 });
-
-/** Answers the request of a write, and waits for the write. */
-async function stored(write: Promise<number[]>, response: () => Promise<void>): Promise<void> {
-  await turn();
-  await response();
-  assert.deepEqual(await write, [1]);
-}
-
-function put(name: string, value = "1") {
-  return sql`INSERT INTO settings (name, value) VALUES (${name}, ${value})`;
-}
-
-function turn(): Promise<void> {
-  return new Promise((resolve) => setImmediate(resolve));
-}
-
-interface Asked extends PromiseWithResolvers<readonly RqliteResult[]> {
-  readonly statements: readonly string[];
-  readonly untilMs: number;
-  readonly path: string;
-  isDone: boolean;
-}
-
-/** A writer whose cluster is one node in memory, which answers when the test says so. */
-function stage(t: TestContext) {
-  const node = new DatabaseSync(":memory:");
-  t.after(() => node.close());
-  const table = "CREATE TABLE settings (name TEXT PRIMARY KEY, value TEXT) STRICT";
-  node.exec(`${RQLITE_LEDGER.sql}; ${table}`);
-  let elapsedMs = 1_000_000;
-  t.mock.method(performance, "now", () => elapsedMs);
-  const asked: Asked[] = [];
-  const reports: CommitReport[] = [];
-  const client: Pick<RqliteClient, "ask" | "aheadMs"> = {
-    aheadMs: () => 0,
-    ask(pathOf, statements, untilMs) {
-      const waiting = Promise.withResolvers<readonly RqliteResult[]>();
-      asked.push({ ...waiting, statements, untilMs, path: pathOf(), isDone: false });
-      return waiting.promise;
-    },
-  };
-
-  /** One transaction, whose results end with the statement that fails. */
-  function run(statements: readonly string[]): RqliteResult[] {
-    const results: RqliteResult[] = [];
-    node.exec("BEGIN");
-    for (const [text, ...params] of statements.map((each) => JSON.parse(each))) {
-      try {
-        const statement = node.prepare(text);
-        statement.setReturnArrays(true);
-        const isSelect = statement.columns().length > 0;
-        results.push(isSelect
-          ? { values: statement.all(...params) as unknown as unknown[][] }
-          : toResult(Number(statement.run(...params).changes)));
-      } catch (error) {
-        node.exec("ROLLBACK");
-        return [...results, { error: messageOf(error) }];
-      }
-    }
-    node.exec("COMMIT");
-    return results;
-  }
-
-  const toResult = (changes: number) => (changes === 0 ? {} : { rows_affected: changes });
-
-  /** The first request without a response. */
-  function nextAsked(): Asked {
-    const first = asked.find(({ isDone }) => !isDone);
-    assert.ok(first, "nothing was asked");
-    first.isDone = true;
-    return first;
-  }
-
-  /** Answers the first request without a response, and lets the writer react. */
-  async function answer(): Promise<void> {
-    const { resolve, statements } = nextAsked();
-    resolve(run(statements));
-    await turn();
-  }
-
-  return {
-    writer: createRqliteWriter(client, (report) => void reports.push(report)),
-    node,
-    asked,
-    reports,
-    run,
-    answer,
-    /** Answers all requests without a response, and those that follow. */
-    async answerAll(before = () => {}): Promise<void> {
-      while (asked.some(({ isDone }) => !isDone)) {
-        assert.ok(asked.length < 100, "requests do not end");
-        before();
-        await answer();
-      }
-    },
-    fail: (error: Error) => nextAsked().reject(error),
-    pass: (ms: number) => void (elapsedMs += ms),
-    nowMs: () => elapsedMs,
-    names: () => node.prepare("SELECT name FROM settings ORDER BY name").all()
-      .map(({ name }) => name),
-  };
-}
