@@ -1,17 +1,14 @@
 import assert from "node:assert/strict";
 import { once } from "node:events";
 import { createServer, request } from "node:http";
-import type { AddressInfo } from "node:net";
 import { test } from "node:test";
 import { invalid } from "../../src/base/problem.ts";
 import { explain } from "../../src/cli/failure.ts";
+import { listen } from "../helpers/listen.ts";
 
 test("a connection that breaks is explained in one line", async (t) => {
-  const server = createServer(({ socket }) => socket.destroy()).listen(0, "127.0.0.1");
-  t.after(() => server.close());
-  await once(server, "listening");
-  const { port } = server.address() as AddressInfo;
-  const [error] = await once(request({ port, host: "127.0.0.1" }).end(), "error");
+  const host = await listen(t, createServer(({ socket }) => socket.destroy()));
+  const [error] = await once(request(`http://${host}`).end(), "error");
   assert.equal(explain(error), "socket hang up");
 });
 

@@ -2,16 +2,10 @@ import assert from "node:assert/strict";
 import { createServer, type RequestListener } from "node:http";
 import { test, type TestContext } from "node:test";
 import { createClient, parseForms } from "./http_client.ts";
+import { listen } from "./listen.ts";
 
 async function serve(t: TestContext, listener: RequestListener): Promise<string> {
-  const server = createServer(listener);
-  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", () => resolve()));
-  t.after(() => {
-    server.closeAllConnections();
-    server.close();
-  });
-  const address = server.address();
-  return `http://127.0.0.1:${typeof address === "object" ? address?.port : ""}`;
+  return `http://${await listen(t, createServer(listener))}`;
 }
 
 test("createClient() keeps cookies by path and age and sends them back", async (t) => {

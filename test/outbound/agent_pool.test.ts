@@ -2,22 +2,17 @@ import assert from "node:assert/strict";
 import { lookup } from "node:dns";
 import { once } from "node:events";
 import { createServer } from "node:http";
-import type { AddressInfo } from "node:net";
 import { test, type TestContext } from "node:test";
 import { createAgentPool } from "../../src/outbound/agent_pool.ts";
+import { listen } from "../helpers/listen.ts";
 
 const LIFE_MS = 60_000;
 const REQUEST = { path: "/", method: "GET", body: null };
 
 /** A server that never responds, and its origin. */
 async function serveNothing(t: TestContext) {
-  const server = createServer(() => {}).listen(0, "127.0.0.1");
-  t.after(() => {
-    server.closeAllConnections();
-    server.close();
-  });
-  await once(server, "listening");
-  return { server, origin: `http://127.0.0.1:${(server.address() as AddressInfo).port}` };
+  const server = createServer(() => {});
+  return { server, origin: `http://${await listen(t, server)}` };
 }
 
 function openPool(t: TestContext) {
@@ -59,15 +54,11 @@ test("close() aborts requests in flight, also on connections past their lifetime
 test("an idle connection ends within seconds, however long its server would keep it", async (t) => {
   const server = createServer({ keepAliveTimeout: 600_000 }, (_request, response) => {
     response.end();
-  }).listen(0, "127.0.0.1");
-  t.after(() => {
-    server.closeAllConnections();
-    server.close();
   });
-  await once(server, "listening");
+  const host = await listen(t, server);
   const { send } = openPool(t);
   const connected = once(server, "connection");
-  void send(`http://127.0.0.1:${(server.address() as AddressInfo).port}`);
+  void send(`http://${host}`);
   const [socket] = await connected;
   await once(socket, "end", { signal: AbortSignal.timeout(10_000) });
 });
