@@ -4,10 +4,10 @@ import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { after, type TestContext } from "node:test";
 import { createSeal } from "../../src/base/seal.ts";
-import { parseConfig } from "../../src/config.ts";
 import { createEngine, type Engine } from "../../src/database/engine.ts";
 import { sql } from "../../src/database/sql.ts";
 import { insertUser } from "../../src/store/users.ts";
+import { configOf } from "../helpers/config.ts";
 import { makeFolder } from "../helpers/database.ts";
 import { type HandleProxied, startRqliteProxy } from "../helpers/rqlite_proxy.ts";
 import { startRqlited } from "../helpers/rqlited.ts";
@@ -19,12 +19,10 @@ export const SEAL = createSeal(undefined);
 export const COPYING = AbortSignal.any([]);
 
 export function engineOf(address: string, credentials = ""): Promise<Engine> {
-  const result = parseConfig({
+  return createEngine(configOf({
     GATEPOST_DATABASE: address,
     GATEPOST_DATABASE_CREDENTIALS: credentials,
-  });
-  assert.ok(result.ok);
-  return createEngine(result.config);
+  }));
 }
 
 /** Loads into the cluster what `make` writes to a file, or nothing; returns its engine. */

@@ -13,7 +13,7 @@ import type { SelfTest } from "../../src/outbound/egress.ts";
 import { newId } from "../../src/base/id.ts";
 import type { Log } from "../../src/base/log.ts";
 import { createSeal } from "../../src/base/seal.ts";
-import { type Config, parseConfig } from "../../src/config.ts";
+import type { Config } from "../../src/config.ts";
 import { toFiguresRecord } from "../../src/event/figures.ts";
 import { formatSigningSecret } from "../../src/event/signature.ts";
 import { type Database } from "../../src/database/database.ts";
@@ -21,6 +21,7 @@ import { createEngine, type OpenDatabase } from "../../src/database/engine.ts";
 import { sql } from "../../src/database/sql.ts";
 import { insertEvent } from "../../src/store/events.ts";
 import { listFigures } from "../../src/store/figures.ts";
+import { configOf } from "../helpers/config.ts";
 import { addUser, makeFolder, openSqliteFile } from "../helpers/database.ts";
 import { startReceiver } from "../helpers/receiver.ts";
 import { runRqlited } from "../helpers/rqlited.ts";
@@ -44,14 +45,12 @@ type Opened = Pick<OpenDatabase, keyof Database | "connect">;
 function open(t: TestContext, more: Record<string, string> = {}, opened?: Opened): Stage {
   const folder = makeFolder(t);
   const databasePath = join(folder, "gatepost.db");
-  const parsed = parseConfig({
+  const config = configOf({
     GATEPOST_DATABASE: databasePath,
     GATEPOST_CALLBACK_ALLOW: "127.0.0.0/8",
     GATEPOST_RESEND_DELAYS: "none",
     ...more,
   });
-  assert.ok(parsed.ok);
-  const { config } = parsed;
   const database = opened ?? openSqliteFile(t, databasePath);
   const logged: unknown[][] = [];
   const attempts: [string, number][] = [];
