@@ -2,10 +2,10 @@ import assert from "node:assert/strict";
 import { createServer, type Socket } from "node:net";
 import { after, before, test } from "node:test";
 import { brotliCompressSync, deflateSync, gzipSync, zstdCompressSync } from "node:zlib";
-import { parseCidr } from "../../src/base/cidr.ts";
 import { createCallbackSender } from "../../src/delivery/callback.ts";
 import { createEgress } from "../../src/outbound/egress.ts";
 import { listenOnLoopback } from "../crash/listen.ts";
+import { readCidr } from "../helpers/cidr.ts";
 import { openRandom, type Random } from "../helpers/random.ts";
 
 const RESPONSES = 1_000;
@@ -71,9 +71,8 @@ function respond(socket: Socket, random: Random): void {
   });
 }
 
-const loopback = parseCidr("127.0.0.1/32");
-assert.ok(loopback);
-const egress = createEgress({ allow: [loopback], connectionsPerOrigin: 64, timeoutMs: TIMEOUT_MS });
+const allow = [readCidr("127.0.0.1/32")];
+const egress = createEgress({ allow, connectionsPerOrigin: 64, timeoutMs: TIMEOUT_MS });
 const { send } = createCallbackSender({ egress, timeoutMs: TIMEOUT_MS, now: Date.now });
 const sockets = new Set<Socket>();
 let react: (socket: Socket) => void = () => {};

@@ -1,13 +1,13 @@
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
 import { parseAddress } from "../../src/base/address.ts";
-import { type Cidr, parseCidr } from "../../src/base/cidr.ts";
 import {
   clientAddress,
   isTrustedProxy,
   throttleAddress,
   throttleNetworks,
 } from "../../src/http/client_address.ts";
+import { readCidr } from "../helpers/cidr.ts";
 
 const PROXIES = ["10.0.0.0/8", "2001:db8:ffff::/48", "fe80::/10"].map(readCidr);
 
@@ -104,9 +104,3 @@ describe("throttleNetworks() counts", () => {
     assert.deepEqual(throttleNetworks("?"), [{ first: "?", last: "?", share: 1 }]);
   });
 });
-
-function readCidr(text: string): Cidr {
-  const cidr = parseCidr(text);
-  assert.ok(cidr);
-  return cidr;
-}

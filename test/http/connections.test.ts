@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { once } from "node:events";
 import { test } from "node:test";
 import { setTimeout as delay } from "node:timers/promises";
-import { parseCidr } from "../../src/base/cidr.ts";
+import { readCidr } from "../helpers/cidr.ts";
 import { echo, echoAfter, get, startHttpStage } from "../helpers/http_stage.ts";
 import { until } from "../helpers/until.ts";
 
@@ -92,11 +92,9 @@ test("a connection past the limit of its address is closed at once", async (t) =
 });
 
 test("connections of a trusted proxy are not limited by address", async (t) => {
-  const loopback = parseCidr("127.0.0.0/8");
-  assert.ok(loopback);
   const { open, exchange } = await startHttpStage(t, {
     limits: { maxConnectionsPerAddress: 2 },
-    trustedProxies: [loopback],
+    trustedProxies: [readCidr("127.0.0.0/8")],
   });
   for (let count = 0; count < 2; count++) await open();
   assert.equal((await exchange(get())).responses[0]?.status, 200);

@@ -1,16 +1,14 @@
 import assert from "node:assert/strict";
 import { after, before, beforeEach, test } from "node:test";
 import { gzipSync } from "node:zlib";
-import { parseCidr } from "../../src/base/cidr.ts";
 import { createEgress, type EgressOptions } from "../../src/outbound/egress.ts";
 import { createDocumentFetch } from "../../src/outbound/fetch_document.ts";
 import { createCertificate } from "../helpers/certificate.ts";
+import { readCidr } from "../helpers/cidr.ts";
 import { type Reaction, type Receiver, startReceiver } from "../helpers/receiver.ts";
 
 const LIMITS = { limitBytes: 1_024, timeoutMs: 400 };
-const loopback = parseCidr("127.0.0.1/32");
-assert.ok(loopback);
-const allow = [loopback];
+const allow = [readCidr("127.0.0.1/32")];
 
 let receiver: Receiver;
 const opened: ReturnType<typeof createEgress>[] = [];
@@ -165,7 +163,7 @@ test("a refused address is not connected, and looks like a missing name", async 
 });
 
 test("a URL that is neither https nor http of this machine is refused", async () => {
-  const everything = ["0.0.0.0/0", "::/0"].map(parseCidr).filter((cidr) => cidr !== undefined);
+  const everything = ["0.0.0.0/0", "::/0"].map(readCidr);
   const fetchDocument = open({ allow: everything });
   const urls = ["http://192.0.2.1/", "http://example.com/", "ftp://127.0.0.1/", "file:///etc/hosts",
     "http://127.0.0.1.example.com/", "127.0.0.1", ""];
