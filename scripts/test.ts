@@ -103,7 +103,7 @@ async function runTests(files: string[], env: Record<string, string>): Promise<b
 
 /** The tests that are run on rqlite too: of the service, and of several processes. */
 function findTestsOfBothEngines(): string[] {
-  const others = "test/{delivery/distributor_*,job/shared_cron}.test.ts";
+  const others = "test/{delivery/distributor_*,job/shared_cron*}.test.ts";
   return globSync(["test/e2e/*.test.ts", others], { cwd: root }).sort()
     .filter((file) => !readFileSync(join(root, file), "utf8").startsWith("// On SQLite alone: "));
 }

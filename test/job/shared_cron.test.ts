@@ -1,130 +1,13 @@
 import assert from "node:assert/strict";
-import { test, type TestContext } from "node:test";
+import { test } from "node:test";
 import { setImmediate as nextTurn } from "node:timers/promises";
-import { createCron, type IntervalJob } from "../../src/job/cron.ts";
+import { createCron } from "../../src/job/cron.ts";
 import { createSharedCron } from "../../src/job/shared_cron.ts";
-import { releaseCronjobs } from "../../src/store/cronjobs.ts";
-import {
-  type Database,
-  OutcomeUnknownError,
-  UnavailableError,
-} from "../../src/database/database.ts";
+import { createCounter, HOUR_MS, log, openOffice, START_MS } from "../helpers/cron_stage.ts";
 import { openDatabase } from "../helpers/database.ts";
 
-const log = { debug() {}, info() {}, warn() {}, error() {} };
-const START_MS = Date.UTC(2040, 0, 1);
-const HOUR_MS = 3_600_000;
-
-/** A process that knows the job "report". */
-interface Worker {
-  readonly shared: ReturnType<typeof createSharedCron>;
-  /** Does what the timer does: runs the job if it is due, and awaits the run. */
-  look(): Promise<void>;
-  /** Aborts the run, and waits until it has ended. */
-  stop(): Promise<void>;
-}
-
-interface Office {
-  readonly database: Database;
-  nowMs: number;
-  elapsedMs: number;
-  isClockRight: boolean;
-  /** Starts a process, and awaits its first look. */
-  open(
-    run: IntervalJob["run"],
-    everyMs?: number,
-    more?: { readonly aheadMs?: number; readonly database?: Database },
-  ): Promise<Worker>;
-}
-
-async function setUp(t: TestContext): Promise<Office> {
-  const database = openDatabase(t);
-  let processes = 0;
-  const office: Office = {
-    database,
-    nowMs: START_MS,
-    elapsedMs: 0,
-    isClockRight: true,
-    async open(run, everyMs = HOUR_MS, { aheadMs = 0, ...more } = {}) {
-      const now = () => office.nowMs + aheadMs;
-      const cron = createCron({ log, now, elapsedMs: now });
-      t.after(() => cron.stop(0));
-      let runIfDue: IntervalJob["run"] = () => {};
-      let idle = Promise.resolve();
-      // The real registry, but the test does what its timers would do.
-      const work = (name: string, each: IntervalJob["run"]) => {
-        let end = () => {};
-        const before = idle;
-        idle = new Promise((resolve) => {
-          end = resolve;
-        });
-        const outcome = cron.run(name, async (signal) => {
-          try {
-            await each(signal);
-          } finally {
-            end();
-          }
-        });
-        if (outcome !== "started") idle = before;
-        return outcome;
-      };
-      const shared = createSharedCron({
-        database,
-        isClockRight: () => office.isClockRight,
-        ...more,
-        claim: `c${++processes}`,
-        log,
-        now,
-        elapsedMs: () => office.elapsedMs,
-        cron: {
-          ...cron,
-          start(job) {
-            runIfDue = job.run;
-            cron.start({ ...job, everyMs: 1000 * HOUR_MS });
-          },
-          run: (name, each = runIfDue) => work(name, each),
-        },
-      });
-      shared.start({ name: "report", everyMs, run });
-      const untilIdle = async () => {
-        await idle;
-        await nextTurn(); // the registry has noticed the end, too
-      };
-      await untilIdle();
-      return {
-        shared,
-        async look() {
-          work("report", runIfDue);
-          await untilIdle();
-        },
-        stop: () => cron.stop(1000),
-      };
-    },
-  };
-  return office;
-}
-
-function createCounter() {
-  const counter = { runs: 0, run: () => void counter.runs++ };
-  return counter;
-}
-
-/** A run that lasts until `end` is called. */
-function createLongRun() {
-  const { promise, resolve } = Promise.withResolvers<void>();
-  const long = {
-    runs: 0,
-    end: resolve,
-    run() {
-      long.runs++;
-      return promise;
-    },
-  };
-  return long;
-}
-
 test("a shared job runs one period after it was registered, and not before", async (t) => {
-  const office = await setUp(t);
+  const office = await openOffice(t);
   const counter = createCounter();
   const { look } = await office.open(counter.run);
   office.nowMs = START_MS + HOUR_MS - 1;
@@ -137,7 +20,7 @@ test("a shared job runs one period after it was registered, and not before", asy
 });
 
 test("one of several processes runs a job, once per due time, if all look at once", async (t) => {
-  const office = await setUp(t);
+  const office = await openOffice(t);
   const counter = createCounter();
   const workers = [await office.open(counter.run), await office.open(counter.run)];
   for (let hour = 1; hour <= 3; hour++) {
@@ -148,7 +31,7 @@ test("one of several processes runs a job, once per due time, if all look at onc
 });
 
 test("one late run replaces all missed ones, and does not shift later due times", async (t) => {
-  const office = await setUp(t);
+  const office = await openOffice(t);
   const counter = createCounter();
   const { look, shared } = await office.open(counter.run);
   office.nowMs = START_MS + 3.5 * HOUR_MS;
@@ -160,7 +43,7 @@ test("one late run replaces all missed ones, and does not shift later due times"
 });
 
 test("a restart does not postpone a job, and runs a missed one at once", async (t) => {
-  const office = await setUp(t);
+  const office = await openOffice(t);
   const counter = createCounter();
   await office.open(counter.run);
   office.nowMs = START_MS + 0.5 * HOUR_MS;
@@ -172,7 +55,7 @@ test("a restart does not postpone a job, and runs a missed one at once", async (
 });
 
 test("a job whose period became shorter does not wait for its old due time", async (t) => {
-  const office = await setUp(t);
+  const office = await openOffice(t);
   const counter = createCounter();
   await office.open(counter.run);
   const { look } = await office.open(counter.run, 60_000);
@@ -181,85 +64,8 @@ test("a job whose period became shorter does not wait for its old due time", asy
   assert.equal(counter.runs, 1);
 });
 
-test("a job that another process runs is started neither when due nor by run()", async (t) => {
-  const office = await setUp(t);
-  const long = createLongRun();
-  const first = await office.open(long.run);
-  const second = await office.open(long.run);
-  office.nowMs = START_MS + HOUR_MS;
-  const running = first.look();
-  while (long.runs === 0) await nextTurn();
-  assert.equal((await second.shared.list())[0]?.isRunning, true);
-  await second.look();
-  assert.equal(await second.shared.run("report"), "running");
-  assert.equal(await first.shared.run("report"), "running");
-  long.end();
-  await running;
-  assert.equal(long.runs, 1);
-  assert.equal((await second.shared.list())[0]?.isRunning, false);
-  await nextTurn();
-  assert.equal(await second.shared.run("report"), "started");
-});
-
-test("a job of a process that died is taken over when its lease has ended", async (t) => {
-  const office = await setUp(t);
-  const dead = createLongRun();
-  const counter = createCounter();
-  const first = await office.open(dead.run);
-  const second = await office.open(counter.run);
-  office.nowMs = START_MS + HOUR_MS;
-  void first.look();
-  while (dead.runs === 0) await nextTurn();
-  office.nowMs = START_MS + 2 * HOUR_MS;
-  await second.look();
-  assert.equal(counter.runs, 1);
-  dead.end();
-});
-
-test("a long run keeps others from starting the job until it has ended", async (t) => {
-  t.mock.timers.enable({ apis: ["setInterval"] });
-  const office = await setUp(t);
-  const long = createLongRun();
-  const first = await office.open(long.run);
-  const second = await office.open(long.run);
-  const passTenSeconds = async () => {
-    office.nowMs += 10_000;
-    t.mock.timers.tick(10_000);
-    await office.database.write([releaseCronjobs("nobody")]); // after what the tick has written
-  };
-  office.nowMs = START_MS + HOUR_MS;
-  const running = first.look();
-  while (long.runs === 0) await nextTurn();
-  for (let seconds = 0; seconds < 60; seconds += 10) await passTenSeconds();
-  assert.equal(await second.shared.run("report"), "running");
-  long.end();
-  await running;
-  await passTenSeconds();
-  assert.equal(await second.shared.run("report"), "started");
-  assert.equal(long.runs, 2);
-});
-
-test("releaseCronjobs() frees the jobs of one process before their leases end", async (t) => {
-  const office = await setUp(t);
-  const dead = createLongRun();
-  const counter = createCounter();
-  const first = await office.open(dead.run);
-  const second = await office.open(counter.run);
-  office.nowMs = START_MS + HOUR_MS;
-  void first.look();
-  while (dead.runs === 0) await nextTurn();
-  office.nowMs += 1000;
-  await office.database.write([releaseCronjobs("c2")]);
-  assert.equal(await second.shared.run("report"), "running");
-  await office.database.write([releaseCronjobs("c1")]);
-  await second.look();
-  assert.equal(counter.runs, 0, "the lost run is not repeated");
-  assert.equal(await second.shared.run("report"), "started");
-  dead.end();
-});
-
 test("run() runs a job that is not due, and keeps its due time", async (t) => {
-  const office = await setUp(t);
+  const office = await openOffice(t);
   const counter = createCounter();
   const { shared } = await office.open(counter.run);
   office.nowMs = START_MS + 60_000;
@@ -271,7 +77,7 @@ test("run() runs a job that is not due, and keeps its due time", async (t) => {
 });
 
 test("run() runs a job that is not registered yet", async (t) => {
-  const office = await setUp(t);
+  const office = await openOffice(t);
   office.isClockRight = false;
   const counter = createCounter();
   const { shared } = await office.open(counter.run);
@@ -300,7 +106,7 @@ test("jobs of this process only are run and listed beside shared ones", async (t
 });
 
 test("every process lists the last run of a job, wherever it ran", async (t) => {
-  const office = await setUp(t);
+  const office = await openOffice(t);
   const first = await office.open(() => {
     office.elapsedMs += 250;
     office.nowMs -= 1000; // set back meanwhile
@@ -324,7 +130,7 @@ test("every process lists the last run of a job, wherever it ran", async (t) => 
 });
 
 test("list() shows the first 500 characters of a long error", async (t) => {
-  const office = await setUp(t);
+  const office = await openOffice(t);
   const { look, shared } = await office.open(() => {
     throw new Error(`no luck${" at all".repeat(1_000)}`);
   });
@@ -336,7 +142,7 @@ test("list() shows the first 500 characters of a long error", async (t) => {
 });
 
 test("a job that throws an Error whose message is no string has failed", async (t) => {
-  const office = await setUp(t);
+  const office = await openOffice(t);
   const { look, shared } = await office.open(() => {
     throw Object.assign(new Error(), { message: { code: 1 } });
   });
@@ -350,7 +156,7 @@ test("a run that ends because its process stops does not change the listed error
     throw new Error("no luck");
   };
   for (const [before, lastError] of [[() => {}, null], [fail, "no luck"]] as const) {
-    const office = await setUp(t);
+    const office = await openOffice(t);
     const first = await office.open(before);
     office.nowMs = START_MS + HOUR_MS;
     await first.look();
@@ -367,7 +173,7 @@ test("a run that ends because its process stops does not change the listed error
 });
 
 test("clocks that differ by less than two seconds cause no additional run", async (t) => {
-  const office = await setUp(t);
+  const office = await openOffice(t);
   const counter = createCounter();
   const { look } = await office.open(counter.run, 2_000);
   const ahead = await office.open(counter.run, 2_000, { aheadMs: 1_900 });
@@ -379,7 +185,7 @@ test("clocks that differ by less than two seconds cause no additional run", asyn
 });
 
 test("no job runs while the clock is wrong", async (t) => {
-  const office = await setUp(t);
+  const office = await openOffice(t);
   const counter = createCounter();
   const { look } = await office.open(counter.run);
   office.nowMs += HOUR_MS;
@@ -389,78 +195,4 @@ test("no job runs while the clock is wrong", async (t) => {
   office.isClockRight = true;
   await look();
   assert.equal(counter.runs, 1);
-});
-
-/** A database that stores writes, but reports an unknown outcome while `isLost`. */
-function losingResponses({ database }: Office) {
-  const lossy = {
-    isLost: false,
-    database: {
-      ...database,
-      async write(batch) {
-        const changes = await database.write(batch);
-        if (lossy.isLost) throw new OutcomeUnknownError("no response");
-        return changes;
-      },
-    } satisfies Database,
-  };
-  return lossy;
-}
-
-test("a stored claim with an unknown outcome is run once, at the next look", async (t) => {
-  const office = await setUp(t);
-  const counter = createCounter();
-  const lossy = losingResponses(office);
-  const { look } = await office.open(counter.run, HOUR_MS, lossy);
-  const other = await office.open(counter.run);
-  office.nowMs += HOUR_MS;
-  lossy.isLost = true;
-  await look();
-  lossy.isLost = false;
-  await other.look();
-  assert.equal(counter.runs, 0);
-  await look();
-  await look();
-  await other.look();
-  assert.equal(counter.runs, 1);
-});
-
-test("a claim that was not stored leaves the job to another process", async (t) => {
-  const office = await setUp(t);
-  const counter = createCounter();
-  let isFull = false;
-  const database: Database = {
-    ...office.database,
-    write: (batch) =>
-      isFull ? Promise.reject(new UnavailableError("full")) : office.database.write(batch),
-  };
-  const { look } = await office.open(counter.run, HOUR_MS, { database });
-  const other = await office.open(counter.run);
-  office.nowMs += HOUR_MS;
-  isFull = true;
-  await look();
-  isFull = false;
-  await other.look();
-  await look();
-  assert.equal(counter.runs, 1);
-});
-
-test("a claim found stored after its lease has ended excludes other processes", async (t) => {
-  const office = await setUp(t);
-  const long = createLongRun();
-  const lossy = losingResponses(office);
-  const { look } = await office.open(long.run, 60_000, lossy);
-  const other = await office.open(long.run, 60_000);
-  office.nowMs += 60_000;
-  lossy.isLost = true;
-  await look();
-  lossy.isLost = false;
-  office.nowMs += 60_000; // its lease has ended, and it is due again
-  const running = look();
-  while (long.runs === 0) await nextTurn();
-  const looked = other.look();
-  for (let step = 0; step < 20; step++) await nextTurn();
-  long.end();
-  await Promise.all([running, looked]);
-  assert.equal(long.runs, 1);
 });
