@@ -265,6 +265,12 @@ export const URL_HOSTS: readonly AddressCase[] = [
   ]),
 ];
 
+/** All of these as hosts of URLs, in which IPv6 stands in brackets. */
+export const HOSTS: readonly AddressCase[] = [...LITERALS, ...URL_HOSTS].map((each) => {
+  const isBare = each.text.includes(":") && !each.text.startsWith("[");
+  return isBare ? { ...each, text: `[${each.text}]` } : each;
+});
+
 /** Texts that are not address literals, although some parsers accept them. */
 export const NO_LITERALS: readonly string[] = [
   "", " ", "0", "127.1", "127.0.1", "2130706433", "0x7f000001", "0x7f.0.0.1", "0177.0.0.1",
