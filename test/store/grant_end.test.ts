@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { type TestContext, test } from "node:test";
+import { test } from "node:test";
 import { ID_LENGTH, idBound, idTimeMs, newId } from "../../src/base/id.ts";
 import { sha256 } from "../../src/base/secret.ts";
 import { type Database } from "../../src/database/database.ts";
@@ -30,9 +30,7 @@ import {
   openDatabase,
   sampleGrant,
 } from "../helpers/database.ts";
-
-const NOW_MS = Date.UTC(2026, 0, 1);
-const HOUR_MS = 3_600_000;
+import { HOUR_MS, NOW_MS, openWithGrant } from "../helpers/grant_stage.ts";
 
 test("revokeGrant() ends a grant and its access tokens, and no other grant", async (t) => {
   const { database, grant } = await openWithGrant(t);
@@ -358,13 +356,6 @@ async function addMany(database: Database, app: string, scope: string, from = "g
 
 async function countValid(database: Database): Promise<number> {
   return (await database.query(sql`SELECT 1 FROM grants WHERE revokedAtMs IS NULL`)).length;
-}
-
-async function openWithGrant(t: TestContext) {
-  const database = openDatabase(t);
-  const grant = sampleGrant(await addApp(database), await addUser(database));
-  assert.equal(await insertGrant(database, grant), true);
-  return { database, grant };
 }
 
 function callerOf({ id, app, user }: NewGrant) {
