@@ -8,8 +8,9 @@ import {
   UnavailableError,
 } from "../../src/database/database.ts";
 import type { Sql } from "../../src/database/sql.ts";
-import { LEASE_MS, lookForWork, SILENT, untilIdle } from "../helpers/distributor_process.ts";
+import { LEASE_MS, lookForWork, untilIdle } from "../helpers/distributor_process.ts";
 import { openStage, type Stage } from "../helpers/distributor_stage.ts";
+import { SILENT } from "../helpers/silent_log.ts";
 import { until } from "../helpers/until.ts";
 
 describe("when the database fails", () => {

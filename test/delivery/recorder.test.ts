@@ -5,6 +5,7 @@ import { type Database, UnavailableError } from "../../src/database/database.ts"
 import { sql } from "../../src/database/sql.ts";
 import type { AttemptRecord } from "../../src/store/deliveries.ts";
 import { addUser, openDatabase } from "../helpers/database.ts";
+import { SILENT } from "../helpers/silent_log.ts";
 
 const NOW_MS = Date.UTC(2026, 0, 1);
 const LEASE_MS = NOW_MS + 60_000;
@@ -91,7 +92,7 @@ async function stage(t: TestContext, count: number) {
   const recorder = createRecorder({
     database,
     claim: "c1",
-    log: { debug() {}, info() {}, warn() {}, error() {} },
+    log: SILENT,
     now: () => NOW_MS,
     elapsedMs: () => 0,
     random: () => 0.5,

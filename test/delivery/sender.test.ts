@@ -9,9 +9,9 @@ import type { Recorder } from "../../src/delivery/recorder.ts";
 import { createSender } from "../../src/delivery/sender.ts";
 import { UnavailableError } from "../../src/database/database.ts";
 import { createShortageWatch } from "../../src/delivery/shortage_watch.ts";
+import { SILENT } from "../helpers/silent_log.ts";
 
 const SEAL = createSeal(undefined);
-const LOG = { debug() {}, info() {}, warn() {}, error() {} };
 const DELIVERY = {
   id: "d1", subscription: 1, subscriptionId: "s1", event: "a", json: "1", attempt: 1,
   endpoint: "https://a.example/",
@@ -44,9 +44,9 @@ function stage(query: () => Promise<unknown[]>) {
       },
       abort: () => became.push("aborted"),
     },
-    log: LOG, now: () => 1, elapsedMs: () => 1, seal: SEAL, observe() {},
+    log: SILENT, now: () => 1, elapsedMs: () => 1, seal: SEAL, observe() {},
   } as unknown as DistributorOptions;
-  const shortages = createShortageWatch(LOG, () => 1);
+  const shortages = createShortageWatch(SILENT, () => 1);
   const parts = { queues, recorder, shortages, maySend: () => true, gather() {} };
   return { sender: createSender(options, parts), queues, called, attempt, became };
 }

@@ -4,8 +4,8 @@ import { createCron, type IntervalJob } from "../../src/job/cron.ts";
 import { createSharedCron } from "../../src/job/shared_cron.ts";
 import type { Database } from "../../src/database/database.ts";
 import { openDatabase } from "./database.ts";
+import { SILENT } from "./silent_log.ts";
 
-export const log = { debug() {}, info() {}, warn() {}, error() {} };
 export const START_MS = Date.UTC(2040, 0, 1);
 export const HOUR_MS = 3_600_000;
 
@@ -43,7 +43,7 @@ export async function openOffice(t: TestContext): Promise<Office> {
     isClockRight: true,
     async open(run, everyMs = HOUR_MS, { aheadMs = 0, ...more } = {}) {
       const now = () => office.nowMs + aheadMs;
-      const cron = createCron({ log, now, elapsedMs: now });
+      const cron = createCron({ log: SILENT, now, elapsedMs: now });
       t.after(() => cron.stop(0));
       let runIfDue: IntervalJob["run"] = () => {};
       let idle = Promise.resolve();
@@ -69,7 +69,7 @@ export async function openOffice(t: TestContext): Promise<Office> {
         isClockRight: () => office.isClockRight,
         ...more,
         claim: `c${++processes}`,
-        log,
+        log: SILENT,
         now,
         elapsedMs: () => office.elapsedMs,
         cron: {

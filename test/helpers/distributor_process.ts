@@ -9,6 +9,7 @@ import type { Callback } from "../../src/delivery/callback.ts";
 import { createDistributor, type Distributor } from "../../src/delivery/distributor.ts";
 import type { AttemptOutcome } from "../../src/event/delivery.ts";
 import { createShift } from "../../src/store/clock_shift.ts";
+import { SILENT } from "./silent_log.ts";
 import { until } from "./until.ts";
 
 export const DELAYS_MS = [10_000, 300_000, 3_600_000] as const;
@@ -25,7 +26,6 @@ const SETTINGS = {
   disableAfterMs: 0,
 };
 export const SEAL = createSeal(undefined);
-export const SILENT = { debug() {}, info() {}, warn() {}, error() {} };
 
 /** How an attempt ends: with a response of this status, or without one. */
 export type Ending = number | "timeout" | "shortage";

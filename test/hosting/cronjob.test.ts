@@ -3,15 +3,14 @@ import { test } from "node:test";
 import type { CronjobContext, Dispatch } from "../../src/mod.ts";
 import { runCronjob } from "../../src/hosting/cronjob.ts";
 import { hostingServices, type StoredEvent } from "../helpers/hosting.ts";
-
-const log = { debug() {}, info() {}, warn() {}, error() {} };
+import { SILENT } from "../helpers/silent_log.ts";
 
 async function runOnce(
   run: (context: CronjobContext) => unknown,
   store: (events: readonly StoredEvent[]) => Promise<void>,
   signal = new AbortController().signal,
 ): Promise<void> {
-  await runCronjob({ name: "tick", run }, signal, hostingServices({ log, store }));
+  await runCronjob({ name: "tick", run }, signal, hostingServices({ log: SILENT, store }));
 }
 
 test("runCronjob() gives dispatch, signal and log, and stores events after the run", async () => {

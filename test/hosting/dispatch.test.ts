@@ -9,8 +9,7 @@ import { insertEvent, EVENT_LIST } from "../../src/store/events.ts";
 import { listPart } from "../../src/store/list.ts";
 import { openDatabase } from "../helpers/database.ts";
 import { hostingServices, type StoredEvent } from "../helpers/hosting.ts";
-
-const SILENT = { debug() {}, info() {}, warn() {}, error() {} };
+import { SILENT } from "../helpers/silent_log.ts";
 
 /** A collector, and a function that closes it and returns the stored events. */
 function collector(

@@ -3,8 +3,9 @@ import { test } from "node:test";
 import { setImmediate as nextTurn } from "node:timers/promises";
 import { createCron } from "../../src/job/cron.ts";
 import { createSharedCron } from "../../src/job/shared_cron.ts";
-import { createCounter, HOUR_MS, log, openOffice, START_MS } from "../helpers/cron_stage.ts";
+import { createCounter, HOUR_MS, openOffice, START_MS } from "../helpers/cron_stage.ts";
 import { openDatabase } from "../helpers/database.ts";
+import { SILENT } from "../helpers/silent_log.ts";
 
 test("a shared job runs one period after it was registered, and not before", async (t) => {
   const office = await openOffice(t);
@@ -86,11 +87,11 @@ test("run() runs a job that is not registered yet", async (t) => {
 });
 
 test("jobs of this process only are run and listed beside shared ones", async (t) => {
-  const cron = createCron({ log, now: () => START_MS, elapsedMs: () => 0 });
+  const cron = createCron({ log: SILENT, now: () => START_MS, elapsedMs: () => 0 });
   t.after(() => cron.stop(0));
   const shared = createSharedCron({
-    database: openDatabase(t), log, now: () => START_MS, elapsedMs: () => 0, cron, claim: "c1",
-    isClockRight: () => true,
+    database: openDatabase(t), log: SILENT, now: () => START_MS, elapsedMs: () => 0, cron,
+    claim: "c1", isClockRight: () => true,
   });
   const counter = createCounter();
   cron.start({ name: "own", everyMs: 60_000, run: counter.run });
