@@ -1,5 +1,5 @@
 import { createServer } from "node:http";
-import { listenOnLoopback } from "./listen.ts";
+import { listenOnLoopback } from "../helpers/listen.ts";
 
 /** One callback that came in. */
 export interface Arrival {
@@ -96,7 +96,7 @@ export async function startRecorder(
     connections++;
     socket.once("close", () => setImmediate(() => connections--)); // after its last request
   });
-  const url = await listenOnLoopback(server);
+  const url = `http://${await listenOnLoopback(server)}`;
   return {
     url,
     counts,

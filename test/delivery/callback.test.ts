@@ -3,7 +3,7 @@ import { createServer, type Socket } from "node:net";
 import { describe, test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
 import { revision, version } from "../../src/version.ts";
-import { listenOnLoopback } from "../crash/listen.ts";
+import { listenOnLoopback } from "../helpers/listen.ts";
 import { NOW_MS, openCallbacks, PATIENCE_MS, SECRETS } from "../helpers/callback_stage.ts";
 import { findSignatureFault } from "../helpers/standard_webhooks.ts";
 
@@ -27,7 +27,7 @@ async function startEndless(head = "200 OK", more = "") {
     });
   });
   return {
-    url: `${await listenOnLoopback(server)}/`,
+    url: `http://${await listenOnLoopback(server)}/`,
     ended: first.promise,
     async close() {
       for (const socket of sockets) socket.destroy();

@@ -3,7 +3,7 @@ import { createServer, type Socket } from "node:net";
 import { describe, type TestContext, test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
 import { createEgress } from "../../src/outbound/egress.ts";
-import { listenOnLoopback } from "../crash/listen.ts";
+import { listenOnLoopback } from "../helpers/listen.ts";
 import { EGRESS, openCallbacks } from "../helpers/callback_stage.ts";
 import { startReceiver } from "../helpers/receiver.ts";
 
@@ -26,7 +26,7 @@ describe("a connection that was kept alive", () => {
         isFirst = false;
       });
     });
-    const endpoint = `${await listenOnLoopback(server)}/`;
+    const endpoint = `http://${await listenOnLoopback(server)}/`;
     t.after(() => server.close());
     assert.equal((await send({ endpoint })).outcome.kind, "response");
     await sleep(20); // until undici counts it as idle

@@ -4,7 +4,7 @@ import { describe, test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
 import { createEgress } from "../../src/outbound/egress.ts";
 import { findFreePort } from "../../scripts/free_port.ts";
-import { listenOnLoopback } from "../crash/listen.ts";
+import { listenOnLoopback } from "../helpers/listen.ts";
 import { EGRESS, openCallbacks, PATIENCE_MS, TIMEOUT_MS } from "../helpers/callback_stage.ts";
 import { createCertificate } from "../helpers/certificate.ts";
 import { type Reaction, startReceiver } from "../helpers/receiver.ts";
@@ -133,7 +133,7 @@ test("the timeout covers headers and body together, not each", async () => {
       setTimeout(() => socket.end("y"), 500); // each half takes less than the timeout
     });
   });
-  const { outcome } = await send({ endpoint: `${await listenOnLoopback(server)}/` });
+  const { outcome } = await send({ endpoint: `http://${await listenOnLoopback(server)}/` });
   server.close();
   assert.deepEqual(outcome, { kind: "error", error: "timeout" });
 });

@@ -1,7 +1,6 @@
 import assert from "node:assert/strict";
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { createServer, type Socket } from "node:net";
-import type { AddressInfo } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, before, describe, test } from "node:test";
@@ -14,6 +13,7 @@ import {
   startEventStage,
 } from "../helpers/event_stage.ts";
 import { newName, readObject, startGatepost } from "../helpers/gatepost.ts";
+import { listenOnLoopback } from "../helpers/listen.ts";
 import { OFFLINE } from "../helpers/offline.ts";
 import { type Reaction, type Receiver, startReceiver } from "../helpers/receiver.ts";
 import { findSignatureFault } from "../helpers/standard_webhooks.ts";
@@ -340,10 +340,8 @@ async function startEndless() {
       pour();
     });
   });
-  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
-  const { port } = server.address() as AddressInfo;
   return {
-    url: `http://127.0.0.1:${port}/`,
+    url: `http://${await listenOnLoopback(server)}/`,
     written: first.promise,
     async close() {
       for (const socket of sockets) socket.destroy();

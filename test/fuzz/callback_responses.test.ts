@@ -4,7 +4,7 @@ import { after, before, test } from "node:test";
 import { brotliCompressSync, deflateSync, gzipSync, zstdCompressSync } from "node:zlib";
 import { createCallbackSender } from "../../src/delivery/callback.ts";
 import { createEgress } from "../../src/outbound/egress.ts";
-import { listenOnLoopback } from "../crash/listen.ts";
+import { listenOnLoopback } from "../helpers/listen.ts";
 import { readCidr } from "../helpers/cidr.ts";
 import { openRandom, type Random } from "../helpers/random.ts";
 
@@ -84,7 +84,7 @@ const server = createServer((socket) => {
 });
 
 before(async () => {
-  endpoint = await listenOnLoopback(server);
+  endpoint = `http://${await listenOnLoopback(server)}`;
 });
 after(async () => {
   await egress.close();

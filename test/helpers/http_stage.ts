@@ -1,5 +1,4 @@
 import assert from "node:assert/strict";
-import { once } from "node:events";
 import type { Server } from "node:http";
 import type { Socket } from "node:net";
 import { after, type TestContext } from "node:test";
@@ -11,6 +10,7 @@ import { Problem } from "../../src/base/problem.ts";
 import type { HttpLimits } from "../../src/http/limits.ts";
 import { createHttpServer } from "../../src/http/node_http.ts";
 import { problemResponse } from "../../src/http/respond.ts";
+import { listen } from "./listen.ts";
 import {
   exchangeRaw,
   openRaw,
@@ -103,17 +103,10 @@ export async function startHttpStage(
     limits,
     ...stopping && { stopping },
   });
-  server.listen(0, "127.0.0.1");
-  await once(server, "listening");
-  t.after(() => {
-    server.close();
-    server.closeAllConnections();
-  });
-  const address = server.address();
-  assert.ok(typeof address === "object" && address !== null);
-  const { port } = address;
+  const host = await listen(t, server);
+  const port = Number(host.replace(/.*:/, ""));
   return {
-    url: `http://127.0.0.1:${port}/`,
+    url: `http://${host}/`,
     server,
     requests,
     refusals,

@@ -1,10 +1,10 @@
 import assert from "node:assert/strict";
 import { Readable } from "node:stream";
-import { once } from "node:events";
 import { createServer } from "node:http";
 import { test } from "node:test";
 import { gzipSync } from "node:zlib";
 import { toResponse } from "../../src/hosting/result.ts";
+import { listen } from "../helpers/listen.ts";
 
 const JSON_TYPE = { "content-type": "application/json" };
 
@@ -263,23 +263,14 @@ test("a Response that is used, locked or an error is refused", async () => {
   }
 });
 
-test("a Response from fetch is passed on decoded", async () => {
+test("a Response from fetch is passed on decoded", async (t) => {
   const server = createServer((_, response) => {
     response.writeHead(200, { "content-encoding": "gzip", "x-kept": "1" });
     response.end(gzipSync("plain text"));
   });
-  server.listen(0, "127.0.0.1");
-  await once(server, "listening");
-  try {
-    const address = server.address();
-    assert.ok(typeof address === "object" && address !== null);
-    const sent = toResponse(await fetch(`http://127.0.0.1:${address.port}/`));
-    assert.equal(sent.headers?.["content-encoding"], undefined);
-    assert.equal(sent.headers?.["x-kept"], "1");
-    assert.ok(sent.body instanceof ReadableStream);
-    assert.equal(await new Response(sent.body).text(), "plain text");
-  } finally {
-    server.closeAllConnections();
-    server.close();
-  }
+  const sent = toResponse(await fetch(`http://${await listen(t, server)}/`));
+  assert.equal(sent.headers?.["content-encoding"], undefined);
+  assert.equal(sent.headers?.["x-kept"], "1");
+  assert.ok(sent.body instanceof ReadableStream);
+  assert.equal(await new Response(sent.body).text(), "plain text");
 });
