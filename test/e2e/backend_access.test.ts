@@ -1,17 +1,51 @@
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 import { bearer, basicAuth, expectStatus, readObject, readTokens } from "../helpers/gatepost.ts";
-import { type EventStage, readItems, startEventStage } from "../helpers/event_stage.ts";
+import {
+  assertProblem,
+  type EventStage,
+  readItems,
+  startEventStage,
+} from "../helpers/event_stage.ts";
 
 let stage: EventStage;
-/** A token that has only scope backend:read. */
+/** A token that has only scope backend:read, and one that has only scope consumer. */
 let reader: string;
+let consumer: string;
 
 before(async () => {
   stage = await startEventStage();
   reader = await stage.newConsumer(["backend:read"]);
+  consumer = await stage.newConsumer();
 });
 after(() => stage.stop());
+
+/** Checks that a request gets 401 without a token, and 403 with one that lacks scope backend. */
+async function assertNeedsBackend(method: string, path: string): Promise<void> {
+  assertProblem(await stage.gatepost.api.send(method, path), 401);
+  const response = await stage.call(method, path, consumer);
+  assertProblem(response, 403);
+  const challenge = response.headers.get("www-authenticate") ?? "";
+  assert.match(challenge, /insufficient_scope.*scope="backend"/);
+}
+
+const USERS_AND_APPS: readonly (readonly [string, string])[] = [
+  ["GET", "/backend/user"],
+  ["POST", "/backend/user"],
+  ["GET", "/backend/user/u0"],
+  ["PATCH", "/backend/user/u0"],
+  ["DELETE", "/backend/user/u0"],
+  ["GET", "/backend/app"],
+  ["POST", "/backend/app"],
+  ["GET", "/backend/app/a0"],
+  ["PATCH", "/backend/app/a0"],
+  ["DELETE", "/backend/app/a0"],
+  ["POST", "/backend/app/a0/secret"],
+];
+
+test("users and apps need a token with scope backend", async () => {
+  for (const [method, path] of USERS_AND_APPS) await assertNeedsBackend(method, path);
+});
 
 /** Every operation of the backend, with unknown ids in its path. */
 async function listOperations(): Promise<[method: string, path: string, opens: string[]][]> {
@@ -63,7 +97,6 @@ test("backend:read shows no parts of readiness and may not introspect", async ()
 });
 
 test("only scope backend shows the snippet of a response", async () => {
-  const consumer = await stage.newConsumer();
   const subscription = await stage.subscribe(consumer, "read.snippet", 200);
   await stage.dispatch("read.snippet", {});
   await stage.deliveries(subscription, "delivered");
