@@ -47,6 +47,20 @@ test("users and apps need a token with scope backend", async () => {
   for (const [method, path] of USERS_AND_APPS) await assertNeedsBackend(method, path);
 });
 
+const AUTHORITY: readonly (readonly [string, string])[] = [
+  ["GET", "/backend/grant"],
+  ["DELETE", "/backend/grant/g0"],
+  ["POST", "/backend/grant/revoke"],
+  ["GET", "/backend/audit"],
+  ["GET", "/backend/cronjob"],
+  ["POST", "/backend/cronjob/quick/run"],
+];
+
+for (const [method, path] of AUTHORITY) {
+  test(`${method} ${path} needs a token with scope backend`, () =>
+    assertNeedsBackend(method, path));
+}
+
 /** Every operation of the backend, with unknown ids in its path. */
 async function listOperations(): Promise<[method: string, path: string, opens: string[]][]> {
   const { paths }: { paths: Record<string, Record<string, { security: object[] }>> } =

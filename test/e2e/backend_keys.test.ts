@@ -1,6 +1,5 @@
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
-import { setTimeout as sleep } from "node:timers/promises";
 import {
   bearer,
   decodeJwt,
@@ -12,6 +11,7 @@ import {
   type TestUser,
 } from "../helpers/gatepost.ts";
 import type { ClientResponse } from "../helpers/http_client.ts";
+import { until } from "../helpers/until.ts";
 
 let gatepost: Gatepost;
 let other: Gatepost; // another process on the same database
@@ -48,13 +48,8 @@ async function publishedKids(of: Gatepost): Promise<unknown[]> {
 }
 
 /** Waits at most 1 s, the limit that is promised for every other process. */
-async function withinASecond(holds: () => Promise<boolean>, what: string): Promise<void> {
-  const endMs = Date.now() + 1000;
-  while (!await holds()) {
-    if (Date.now() > endMs) assert.fail(`not within a second: ${what}`);
-    await sleep(50);
-  }
-}
+const withinASecond = (holds: () => Promise<boolean>, what: string) =>
+  until(holds, () => `not within a second: ${what}`, 1000);
 
 const kidOf = (token: string) => decodeJwt(token).header["kid"];
 

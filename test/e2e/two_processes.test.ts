@@ -15,6 +15,7 @@ import {
   type TokenResponse,
   waitUntilDead,
 } from "../helpers/gatepost.ts";
+import { readItems } from "../helpers/event_stage.ts";
 import { DEVICE_GRANT } from "../../src/oauth/grant_type.ts";
 import type { ClientResponse } from "../helpers/http_client.ts";
 import { until } from "../helpers/until.ts";
@@ -229,4 +230,14 @@ describe("two processes on one database", () => {
       assert.ok(await second.isAlive(await first.login(user)));
     }
   });
+});
+
+test("a revocation takes effect within a second in another process on the database", async () => {
+  const someone = await first.createUser();
+  const token = await first.login(someone);
+  assert.equal(await second.isAlive(token), true);
+  const headers = bearer(first.adminToken);
+  const [grant] = readItems(await first.api.get(`/backend/grant?user=${someone.id}`, headers));
+  await first.api.send("DELETE", `/backend/grant/${String(grant?.["id"])}`, { headers });
+  await second.assertDies(token, performance.now());
 });
