@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { after, before, test } from "node:test";
+import { after, before, describe, test } from "node:test";
 import { bearer, basicAuth, expectStatus, readObject, readTokens } from "../helpers/gatepost.ts";
 import {
   assertProblem,
@@ -60,6 +60,28 @@ for (const [method, path] of AUTHORITY) {
   test(`${method} ${path} needs a token with scope backend`, () =>
     assertNeedsBackend(method, path));
 }
+
+describe("access", () => {
+  const ROUTES = [
+    ["POST", "/backend/event"],
+    ["GET", "/backend/event"],
+    ["GET", "/backend/event/e0"],
+    ["GET", "/backend/delivery"],
+    ["GET", "/backend/delivery/d0"],
+    ["POST", "/backend/delivery/d0/resend"],
+    ["POST", "/backend/delivery/resend"],
+    ["GET", "/backend/resend"],
+    ["GET", "/backend/resend/w0"],
+    ["DELETE", "/backend/resend/w0"],
+    ["GET", "/backend/subscription"],
+    ["GET", "/backend/subscription/s0"],
+    ["PATCH", "/backend/subscription/s0"],
+    ["DELETE", "/backend/subscription/s0"],
+  ] as const;
+  for (const [method, path] of ROUTES) {
+    test(`${method} ${path} needs scope backend`, () => assertNeedsBackend(method, path));
+  }
+});
 
 /** Every operation of the backend, with unknown ids in its path. */
 async function listOperations(): Promise<[method: string, path: string, opens: string[]][]> {

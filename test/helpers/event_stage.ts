@@ -2,6 +2,7 @@ import assert from "node:assert/strict";
 import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { queryDatabase } from "./engine.ts";
 import { bearer, type Gatepost, newName, PASSWORD, readObject, startGatepost } from "./gatepost.ts";
 import type { ClientResponse } from "./http_client.ts";
 import { type Receiver, startReceiver } from "./receiver.ts";
@@ -17,6 +18,10 @@ export interface EventStage {
   newConsumer(scopes?: readonly string[]): Promise<string>;
   /** Calls with a token and, where there is one, a JSON body. */
   call(method: string, path: string, token: string, body?: unknown): Promise<ClientResponse>;
+  /** Call as the administrator. */
+  get(path: string): Promise<ClientResponse>;
+  post(path: string, body?: unknown): Promise<ClientResponse>;
+  patch(path: string, body: unknown): Promise<ClientResponse>;
   /** Subscribes a new path of the receiver, which returns these statuses; the last one stays. */
   subscribe(token: string, event: string, ...statuses: number[]): Promise<StagedSubscription>;
   /** Dispatches through the backend and returns the event's id. */
@@ -26,6 +31,8 @@ export interface EventStage {
     subscription: StagedSubscription,
     ...statuses: readonly string[]
   ): Promise<readonly Readonly<Record<string, unknown>>[]>;
+  /** The audited actions on a target, oldest first, each by a user and from an address. */
+  audited(target: string): Promise<readonly unknown[]>;
   stop(): Promise<void>;
 }
 
@@ -66,6 +73,9 @@ export async function startEventStage(
     },
     call: (method, path, token, body) =>
       gatepost.api.sendJson(method, path, body, bearer(token)),
+    get: (path) => stage.call("GET", path, admin),
+    post: (path, body) => stage.call("POST", path, admin, body),
+    patch: (path, body) => stage.call("PATCH", path, admin, body),
     async subscribe(token, event, first = 204, ...others) {
       const path = `/${newName("hook")}`;
       const react = (status: number) => ({ kind: "answer", status, body: "not for you" } as const);
@@ -88,6 +98,15 @@ export async function startEventStage(
         return items.map(({ status }) => status).join() === statuses.join();
       }, () => `deliveries are ${items.map(({ status }) => status)}, not ${statuses}`);
       return items;
+    },
+    async audited(target) {
+      const entries = "SELECT action, actor, address FROM audit WHERE target = ? ORDER BY id";
+      const rows = await queryDatabase(gatepost.server.folder, entries, target);
+      for (const { actor, address } of rows) {
+        assert.match(String(actor), /^u[0-9a-z]+$/);
+        assert.match(String(address), /^10\./);
+      }
+      return rows.map(({ action }) => action);
     },
     async stop() {
       await gatepost.stop();
