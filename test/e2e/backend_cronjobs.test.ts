@@ -1,14 +1,20 @@
 import assert from "node:assert/strict";
-import { mkdtemp, rm, writeFile } from "node:fs/promises";
+import { mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, test } from "node:test";
+import { setTimeout as sleep } from "node:timers/promises";
 import { type Item, startBackendStage } from "../helpers/backend_stage.ts";
 import { bearer, expectStatus, newName, readObject, startGatepost } from "../helpers/gatepost.ts";
 import { until } from "../helpers/until.ts";
 
-// Jobs that the tests run by hand: one ends at once, one waits, one fails.
-const MODULE = `
+const endpoints = await mkdtemp(join(tmpdir(), "gatepost-endpoints-"));
+/** Gets a line at each run of the endless job. */
+const runs = join(endpoints, "runs.txt");
+// The first three are run by hand: one ends at once, one waits, one fails. The last one does not
+// end before the service does.
+await writeFile(join(endpoints, "jobs.mjs"), `
+import { appendFileSync } from "node:fs";
 export const quick = { name: "quick", every: "1d", run() {} };
 export const slow = {
   name: "slow",
@@ -23,10 +29,15 @@ export const failing = {
   every: "1d",
   run() { throw new Error("no luck today"); },
 };
-`;
-
-const endpoints = await mkdtemp(join(tmpdir(), "gatepost-endpoints-"));
-await writeFile(join(endpoints, "jobs.mjs"), MODULE);
+export const endless = {
+  name: "endless",
+  every: "1s",
+  run({ signal }) {
+    appendFileSync(${JSON.stringify(runs)}, "run\\n");
+    return new Promise((resolve) => signal.addEventListener("abort", resolve));
+  },
+};
+`);
 const env = { GATEPOST_ENDPOINTS: endpoints, GATEPOST_BASE_URL: "http://127.0.0.1:9999" };
 const { gatepost, send, list, isAudited } = await startBackendStage({ env });
 /** Another process on the same database. */
@@ -108,6 +119,12 @@ test("a cronjob that is running is not run again, not even by another process", 
     ...bearer(gatepost.adminToken),
   });
   assert.equal(elsewhere.status, 409, elsewhere.text);
+});
+
+test("while a cronjob runs longer than its period, no other process runs it", async () => {
+  await until(async () => (await findJob("endless"))["status"] === "running");
+  await sleep(3000);
+  assert.equal(await readFile(runs, "utf8"), "run\n");
 });
 
 test("a cronjob that fails shows its error", async () => {
