@@ -1,12 +1,6 @@
 import assert from "node:assert/strict";
-import { rm } from "node:fs/promises";
 import { after, describe, test } from "node:test";
-import {
-  ENV,
-  NEW_PASSWORD,
-  startAccountStage,
-  TOKENS_PATH,
-} from "../helpers/account_stage.ts";
+import { ENV, NEW_PASSWORD, startAccountStage, TOKENS_PATH } from "../helpers/account_stage.ts";
 import { assertProblem, readItems } from "../helpers/event_stage.ts";
 import {
   assertOAuthError,
@@ -19,7 +13,6 @@ import {
   type TestUser,
   waitUntilDead,
 } from "../helpers/gatepost.ts";
-import { createDataFolder } from "../helpers/process.ts";
 
 const stage = await startAccountStage();
 const { first, second, make, makeToken, list, end, changePassword } = stage;
@@ -262,23 +255,21 @@ test("the backend lists a personal token with its type and name", async () => {
   });
 });
 
+// The last test of this file, since it stops the second process.
 test("a restart keeps personal tokens, and the time of the last use of tokens", async () => {
-  const data = await createDataFolder();
-  let gatepost = await startGatepost({ env: ENV, folder: data });
-  const user = await gatepost.createUser();
-  const login = await gatepost.login(user);
-  const made = readObject(await make(login, {}, gatepost));
+  const user = await second.createUser();
+  const login = await second.login(user);
+  const made = readObject(await make(login, {}, second));
   const token = String(made["token"]);
   assert.equal(made["last_used_at"], null);
-  assert.equal(await gatepost.isAlive(token), true);
-  await gatepost.stop();
-  gatepost = await startGatepost({ env: ENV, folder: data });
-  assert.equal(await gatepost.isAlive(token), true);
-  const [personal, ofLogin] = await list(login, "", gatepost);
+  assert.equal(await second.isAlive(token), true);
+  await second.stop();
+  const restarted = await startGatepost({ env: ENV, folder: first.server.folder });
+  assert.equal(await restarted.isAlive(token), true);
+  const [personal, ofLogin] = await list(login, "", restarted);
   for (const item of [personal, ofLogin]) {
     const usedMs = Date.parse(String(item?.["last_used_at"]));
     assert.ok(Math.abs(usedMs - Date.now()) < 60_000, JSON.stringify(item));
   }
-  await gatepost.stop();
-  await rm(data, { recursive: true });
+  await restarted.stop();
 });
