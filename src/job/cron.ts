@@ -108,6 +108,8 @@ export function createCron(
       if (!entry) return "unknown";
       return begin(entry, work ?? entry.job.run) ? "started" : "running";
     },
+    /** Resolves at the end of the run under way, if any. */
+    idle: async (name: string) => entries.get(name)?.running,
     list: (): JobState[] =>
       entries.values().map(({ job, running, last, dueMs }) => ({
         name: job.name,

@@ -35,25 +35,34 @@ export function createSharedCron(options: Pick<Services, "database" | "log" | "n
   const jobs = new Map<string, IntervalJob>();
   /** Failed claims that may nevertheless be stored. */
   const unknown = new Map<string, CronjobRun>();
+  /** The looks under way whether a job is due. */
+  const looks = new Map<string, Promise<CronjobRun | undefined>>();
 
   async function runIfDue(job: IntervalJob, signal: AbortSignal): Promise<void> {
-    if (!options.isClockRight()) return;
+    const look = claimIfDue(job);
+    looks.set(job.name, look);
+    const claimed = await look.finally(() => looks.delete(job.name));
+    if (claimed) await runClaimed(job, claimed, signal);
+  }
+
+  async function claimIfDue(job: IntervalJob): Promise<CronjobRun | undefined> {
+    if (!options.isClockRight()) return undefined;
     const { name, everyMs } = job;
     const failed = unknown.get(name);
     if (failed) {
       const isClaimed = await failed.renewIfClaimed(now() + LEASE_MS);
       unknown.delete(name);
-      if (isClaimed) return await runClaimed(job, failed, signal);
+      if (isClaimed) return failed;
     }
     const nowMs = now();
     const stored = await findCronjob(database, name);
     // Not stored yet, or due later than any clock explains: its period has become shorter.
     if (!stored || stored.nextAtMs > nowMs + everyMs + MAX_SKEW_MS) {
       await database.write([registerCronjob(name, nowMs + everyMs)]);
-    } else if (stored.nextAtMs <= nowMs && stored.leaseUntilMs <= nowMs) {
-      const claimed = await claim(job, false);
-      if (claimed) await runClaimed(job, claimed, signal);
+      return undefined;
     }
+    const isDue = stored.nextAtMs <= nowMs && stored.leaseUntilMs <= nowMs;
+    return isDue ? await claim(job, false) : undefined;
   }
 
   async function claim({ name, everyMs }: IntervalJob, isForced: boolean) {
@@ -102,6 +111,9 @@ export function createSharedCron(options: Pick<Services, "database" | "log" | "n
     async run(name: string): Promise<RunOutcome> {
       const job = jobs.get(name);
       if (!job) return cron.run(name);
+      // A look is no run, unless it has found the job due.
+      const look = looks.get(name);
+      if (look && !await look.catch(() => {})) await cron.idle(name);
       const claimed = Promise.withResolvers<CronjobRun | undefined>();
       const outcome = cron.run(name, async (signal) => {
         const register = registerCronjob(name, now() + job.everyMs); // if it is not registered yet

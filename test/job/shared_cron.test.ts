@@ -1,9 +1,11 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { setImmediate as nextTurn } from "node:timers/promises";
+import type { Database } from "../../src/database/database.ts";
+import type { Sql } from "../../src/database/sql.ts";
 import { createCron } from "../../src/job/cron.ts";
 import { createSharedCron } from "../../src/job/shared_cron.ts";
-import { createCounter, HOUR_MS, openOffice, START_MS } from "../helpers/cron_stage.ts";
+import { createCounter, createLongRun, HOUR_MS, openOffice, START_MS } from "../helpers/cron_stage.ts";
 import { openDatabase } from "../helpers/database.ts";
 import { SILENT } from "../helpers/silent_log.ts";
 
@@ -84,6 +86,42 @@ test("run() runs a job that is not registered yet", async (t) => {
   const { shared } = await office.open(counter.run);
   assert.equal(await shared.run("report"), "started");
   assert.equal(counter.runs, 1);
+});
+
+test("run() waits for a look under way: only a run that it begins is a refusal", async (t) => {
+  const office = await openOffice(t);
+  const long = createLongRun();
+  const gate = Promise.withResolvers<void>();
+  let isSlow = false;
+  const database: Database = {
+    ...office.database,
+    async query<Row>(statement: Sql) {
+      if (isSlow) await gate.promise;
+      return office.database.query<Row>(statement);
+    },
+  };
+  const { shared, look } = await office.open(long.run, HOUR_MS, { database });
+  isSlow = true;
+  const looking = look();
+  const asked = [shared.run("report"), shared.run("report")];
+  isSlow = false;
+  gate.resolve();
+  assert.deepEqual(await Promise.all(asked), ["started", "running"]);
+  await looking;
+  long.end();
+  assert.equal(long.runs, 1);
+});
+
+test("run() is refused if a look under way finds the job due", async (t) => {
+  const office = await openOffice(t);
+  const long = createLongRun();
+  const { shared, look } = await office.open(long.run);
+  office.nowMs += HOUR_MS;
+  const looking = look();
+  assert.equal(await shared.run("report"), "running");
+  long.end();
+  await looking;
+  assert.equal(long.runs, 1);
 });
 
 test("jobs of this process only are run and listed beside shared ones", async (t) => {
