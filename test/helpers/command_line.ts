@@ -1,15 +1,12 @@
 import { type ChildProcess, spawn } from "node:child_process";
-import { EventEmitter } from "node:events";
 import { existsSync } from "node:fs";
 import { rm } from "node:fs/promises";
 import { join } from "node:path";
-import { PassThrough, Readable } from "node:stream";
-import { text } from "node:stream/consumers";
 import { fileURLToPath } from "node:url";
 import { main } from "../../src/cli/main.ts";
 import { openSqliteDatabase } from "../../src/database/sqlite.ts";
-import { locateDatabase } from "./engine.ts";
 import { createDataFolder, inheritedEnv, runCli, type RunResult } from "./process.ts";
+import { runHere } from "./run_here.ts";
 
 /** The command line's source: the code that it runs counts in the coverage. */
 export const CLI_SOURCE = fileURLToPath(new URL("../../src/cli.ts", import.meta.url));
@@ -53,7 +50,7 @@ export async function openCommandLine(
   const folder = given ?? await createDataFolder();
   if (given === undefined) test.after(() => rm(folder, { recursive: true, force: true }));
   const databasePath = join(folder, "gatepost.db");
-  const run = ownProcess ? runProcess : runHere;
+  const run = ownProcess ? runProcess : runInProcess;
   const runWith: CommandLine["runWith"] = async (options, ...args) => {
     const needsDatabase = !isNew && !["check", "backup", "restore"].includes(args[0] ?? "");
     if (needsDatabase && !existsSync(databasePath)) await openSqliteDatabase(databasePath).close();
@@ -78,26 +75,8 @@ type Run = (args: readonly string[], stdin: string, env: Env) => Promise<RunResu
 
 const runProcess: Run = (args, stdin, env) => runCli(args, { entry: CLI_SOURCE, stdin, env });
 
-/** Does in this process what a new process would do, without the second that its start takes. */
-const runHere: Run = async (args, stdin, env) => {
-  const address = env["GATEPOST_DATABASE"];
-  const { promise: code, resolve: exit } = Promise.withResolvers<number>();
-  const [stdout, stderr] = [new PassThrough(), new PassThrough()];
-  const host = Object.assign(new EventEmitter(), {
-    argv: [process.execPath, CLI_SOURCE, ...args],
-    env: { ...env, ...address && { GATEPOST_DATABASE: await locateDatabase(address) } },
-    stdin: Readable.from([Buffer.from(stdin)]),
-    stdout,
-    stderr,
-    exit,
-  });
-  const output = Promise.all([text(stdout), text(stderr)]);
-  await main(host as unknown as NodeJS.Process);
-  stdout.end();
-  stderr.end();
-  const [shown, noted] = await output;
-  return { code: await code, stdout: shown, stderr: noted };
-};
+const runInProcess: Run = (args, stdin, env) =>
+  runHere(main, { argv: [process.execPath, CLI_SOURCE, ...args], stdin, env });
 
 /** The JSON object that a run printed. */
 export function readJson(result: RunResult): Readonly<Record<string, unknown>> {

@@ -9,7 +9,8 @@ export async function writeFolder(
   files: Readonly<Record<string, string>>,
 ): Promise<string> {
   const folder = await mkdtemp(join(tmpdir(), "gatepost-endpoints-"));
-  t.after(() => rm(folder, { recursive: true }));
+  // A server in it may be stopped only afterwards, so one more file may come.
+  t.after(() => rm(folder, { recursive: true, force: true, maxRetries: 10 }));
   for (const [name, content] of Object.entries(files)) {
     await mkdir(dirname(join(folder, name)), { recursive: true });
     await writeFile(join(folder, name), content);
