@@ -22,6 +22,11 @@ export function assertConsentPage(response: ClientResponse): void {
   assert.ok(values.includes("allow") && values.includes("deny"), response.text);
 }
 
+/** What a page's form would send, without its buttons. */
+export function fieldsOf(page: ClientResponse): Readonly<Record<string, string>> {
+  return page.forms()[0]?.fields ?? {};
+}
+
 /** The parameters with which a response sends the browser back to the app. */
 export function readCallback(
   gatepost: Gatepost,
