@@ -1,7 +1,8 @@
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 import { type CommandLine, openCommandLine, readItems } from "../helpers/command_line.ts";
-import { bearer, type Gatepost, startGatepost } from "../helpers/gatepost.ts";
+import { type Gatepost, startGatepost } from "../helpers/gatepost.ts";
+import { bearer } from "../helpers/requests.ts";
 
 let gatepost: Gatepost;
 let cli: CommandLine;

@@ -1,15 +1,10 @@
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 import { type CommandLine, openCommandLine, readItems, readJson } from "../helpers/command_line.ts";
-import {
-  bearer,
-  type Gatepost,
-  PASSWORD,
-  SOURCE_ENTRY,
-  startGatepost,
-} from "../helpers/gatepost.ts";
+import { type Gatepost, PASSWORD, SOURCE_ENTRY, startGatepost } from "../helpers/gatepost.ts";
 import { startServer } from "../helpers/process.ts";
 import { type Receiver, startReceiver } from "../helpers/receiver.ts";
+import { bearer } from "../helpers/requests.ts";
 
 let gatepost: Gatepost;
 let receiver: Receiver;

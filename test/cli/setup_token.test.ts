@@ -3,9 +3,10 @@ import { chownSync, readdirSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { after, before, test } from "node:test";
-import { type Gatepost, bearer, startGatepost } from "../helpers/gatepost.ts";
+import { type Gatepost, startGatepost } from "../helpers/gatepost.ts";
 import { writeFolder } from "../helpers/folder.ts";
 import { type CommandLine, openCommandLine, readItems, readJson } from "../helpers/command_line.ts";
+import { bearer } from "../helpers/requests.ts";
 
 let gatepost: Gatepost;
 let cli: CommandLine;

@@ -1,6 +1,7 @@
 import { setTimeout as sleep } from "node:timers/promises";
-import { basicAuth, bearer, newName, type TestApp } from "../helpers/gatepost.ts";
+import type { TestApp } from "../helpers/gatepost.ts";
 import type { Random } from "../helpers/random.ts";
+import { basicAuth, bearer, newName } from "../helpers/requests.ts";
 import { type Call, createNodeClient, isUnknown, type Reply } from "./client.ts";
 import { createJournal, type Journal, noteWrite } from "./journal.ts";
 import type { ClusterStage } from "./stage.ts";

@@ -3,14 +3,9 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { type Recorder, startRecorder } from "../crash/recorder.ts";
-import {
-  bearer,
-  type Gatepost,
-  startGatepost,
-  type TestApp,
-  type TestUser,
-} from "../helpers/gatepost.ts";
+import { type Gatepost, startGatepost, type TestApp, type TestUser } from "../helpers/gatepost.ts";
 import { SERVER_ENTRY } from "../helpers/process.ts";
+import { bearer } from "../helpers/requests.ts";
 import { type RqliteCluster, runRqlited } from "../helpers/rqlited.ts";
 
 /** Three rqlited, two Gatepost on them, and a receiver of callbacks. */

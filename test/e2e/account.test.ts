@@ -1,17 +1,10 @@
 import assert from "node:assert/strict";
 import { after, before, describe, test } from "node:test";
 import { assertLoginPage, passLogin } from "../helpers/authorize_pages.ts";
-import {
-  bearer,
-  type Gatepost,
-  newAddress,
-  newName,
-  PASSWORD,
-  readObject,
-  startGatepost,
-  type TestUser,
-} from "../helpers/gatepost.ts";
+import { type Gatepost, PASSWORD, startGatepost, type TestUser } from "../helpers/gatepost.ts";
 import type { ClientResponse, Client } from "../helpers/http_client.ts";
+import { bearer, newAddress, newName } from "../helpers/requests.ts";
+import { readObject } from "../helpers/responses.ts";
 
 type Fields = Readonly<Record<string, string>>;
 

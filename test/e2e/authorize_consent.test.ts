@@ -8,16 +8,9 @@ import {
   passLogin,
 } from "../helpers/authorize_pages.ts";
 import { startAuthorizeStage } from "../helpers/authorize_stage.ts";
-import {
-  authorizePath,
-  basicAuth,
-  bearer,
-  newPkce,
-  readObject,
-  readTokens,
-  type TestApp,
-  type TestUser,
-} from "../helpers/gatepost.ts";
+import type { TestApp, TestUser } from "../helpers/gatepost.ts";
+import { authorizePath, basicAuth, bearer, newPkce } from "../helpers/requests.ts";
+import { readObject, readTokens } from "../helpers/responses.ts";
 
 type Fields = Readonly<Record<string, string>>;
 

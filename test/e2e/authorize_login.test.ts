@@ -2,8 +2,9 @@ import assert from "node:assert/strict";
 import { after, describe, test } from "node:test";
 import { assertConsentPage, assertLoginPage, passLogin } from "../helpers/authorize_pages.ts";
 import { startAuthorizeStage } from "../helpers/authorize_stage.ts";
-import { bearer, newAddress, PASSWORD, type TestUser } from "../helpers/gatepost.ts";
+import { PASSWORD, type TestUser } from "../helpers/gatepost.ts";
 import type { ClientResponse, Client } from "../helpers/http_client.ts";
+import { bearer, newAddress } from "../helpers/requests.ts";
 
 const { gatepost, user, app, trustedApp } = await startAuthorizeStage();
 after(() => gatepost.stop());

@@ -3,9 +3,11 @@ import { after, describe, test } from "node:test";
 import { fieldsOf } from "../helpers/authorize_pages.ts";
 import { startAuthorizeStage } from "../helpers/authorize_stage.ts";
 import { queryDatabase } from "../helpers/engine.ts";
-import { authorizePath, newName, readTokens, sendRaw, startGatepost } from "../helpers/gatepost.ts";
+import { startGatepost } from "../helpers/gatepost.ts";
 import type { ClientResponse, Client } from "../helpers/http_client.ts";
-import { exchangeRaw } from "../helpers/raw_http.ts";
+import { exchangeRaw, sendRaw } from "../helpers/raw_http.ts";
+import { authorizePath, newName } from "../helpers/requests.ts";
+import { readTokens } from "../helpers/responses.ts";
 
 const stage = await startAuthorizeStage({ GATEPOST_CRON: "off" });
 const { gatepost, user, app, otherApp, trustedApp, isLoggedIn } = stage;

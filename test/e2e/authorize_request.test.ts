@@ -9,17 +9,10 @@ import {
   passLogin,
   readCallback,
 } from "../helpers/authorize_pages.ts";
-import {
-  authorizePath,
-  bearer,
-  type Gatepost,
-  newPkce,
-  readTokens,
-  startGatepost,
-  type TestApp,
-  type TestUser,
-} from "../helpers/gatepost.ts";
+import { type Gatepost, startGatepost, type TestApp, type TestUser } from "../helpers/gatepost.ts";
 import type { Client } from "../helpers/http_client.ts";
+import { authorizePath, bearer, newPkce } from "../helpers/requests.ts";
+import { readTokens } from "../helpers/responses.ts";
 
 type Fields = Readonly<Record<string, string>>;
 

@@ -1,12 +1,13 @@
 import assert from "node:assert/strict";
 import { after, before, describe, test } from "node:test";
-import { bearer, basicAuth, expectStatus, readObject, readTokens } from "../helpers/gatepost.ts";
 import {
   assertProblem,
   type EventStage,
   readItems,
   startEventStage,
 } from "../helpers/event_stage.ts";
+import { bearer, basicAuth } from "../helpers/requests.ts";
+import { expectStatus, readObject, readTokens } from "../helpers/responses.ts";
 
 let stage: EventStage;
 /** A token that has only scope backend:read, and one that has only scope consumer. */

@@ -7,14 +7,10 @@ import {
   type Item,
   startBackendStage,
 } from "../helpers/backend_stage.ts";
-import {
-  bearer,
-  expectStatus,
-  newName,
-  PASSWORD,
-  readObject,
-  sendSlowly,
-} from "../helpers/gatepost.ts";
+import { PASSWORD } from "../helpers/gatepost.ts";
+import { sendSlowly } from "../helpers/raw_http.ts";
+import { bearer, newName } from "../helpers/requests.ts";
+import { expectStatus, readObject } from "../helpers/responses.ts";
 
 const { gatepost, send } = await startBackendStage();
 after(() => gatepost.stop());

@@ -6,7 +6,8 @@ import {
   expectObject,
   startBackendStage,
 } from "../helpers/backend_stage.ts";
-import { expectStatus, readObject, type TestApp } from "../helpers/gatepost.ts";
+import type { TestApp } from "../helpers/gatepost.ts";
+import { expectStatus, readObject } from "../helpers/responses.ts";
 
 const { gatepost, send } = await startBackendStage();
 after(() => gatepost.stop());

@@ -2,15 +2,10 @@ import assert from "node:assert/strict";
 import { after, test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
 import { startBackendStage } from "../helpers/backend_stage.ts";
-import {
-  decodeJwt,
-  expectStatus,
-  newAddress,
-  readObject,
-  readTokens,
-  type TestUser,
-} from "../helpers/gatepost.ts";
+import type { TestUser } from "../helpers/gatepost.ts";
 import type { ClientResponse } from "../helpers/http_client.ts";
+import { newAddress } from "../helpers/requests.ts";
+import { decodeJwt, expectStatus, readObject, readTokens } from "../helpers/responses.ts";
 import { until } from "../helpers/until.ts";
 
 const { gatepost, send, list, createPasswordApp, grantOf, isAudited } = await startBackendStage();

@@ -5,7 +5,9 @@ import { join } from "node:path";
 import { after, test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
 import { type Item, startBackendStage } from "../helpers/backend_stage.ts";
-import { bearer, expectStatus, newName, readObject, startGatepost } from "../helpers/gatepost.ts";
+import { startGatepost } from "../helpers/gatepost.ts";
+import { bearer, newName } from "../helpers/requests.ts";
+import { expectStatus, readObject } from "../helpers/responses.ts";
 import { until } from "../helpers/until.ts";
 
 const endpoints = await mkdtemp(join(tmpdir(), "gatepost-endpoints-"));

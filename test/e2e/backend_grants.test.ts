@@ -1,13 +1,8 @@
 import assert from "node:assert/strict";
 import { after, test } from "node:test";
 import { expectErrors, type Item, startBackendStage } from "../helpers/backend_stage.ts";
-import {
-  expectStatus,
-  readObject,
-  readTokens,
-  type TestApp,
-  type TestUser,
-} from "../helpers/gatepost.ts";
+import type { TestApp, TestUser } from "../helpers/gatepost.ts";
+import { expectStatus, readObject, readTokens } from "../helpers/responses.ts";
 
 const { gatepost, send, list, createPasswordApp, grantOf } = await startBackendStage();
 after(() => gatepost.stop());

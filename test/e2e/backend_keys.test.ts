@@ -1,16 +1,9 @@
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
-import {
-  bearer,
-  decodeJwt,
-  expectStatus,
-  type Gatepost,
-  PASSWORD,
-  readObject,
-  startGatepost,
-  type TestUser,
-} from "../helpers/gatepost.ts";
+import { type Gatepost, PASSWORD, startGatepost, type TestUser } from "../helpers/gatepost.ts";
 import type { ClientResponse } from "../helpers/http_client.ts";
+import { bearer } from "../helpers/requests.ts";
+import { decodeJwt, expectStatus, readObject } from "../helpers/responses.ts";
 import { until } from "../helpers/until.ts";
 
 let gatepost: Gatepost;

@@ -4,15 +4,10 @@ import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, before, describe, test } from "node:test";
-import {
-  bearer,
-  decodeJwt,
-  type Gatepost,
-  readObject,
-  readTokens,
-  startGatepost,
-} from "../helpers/gatepost.ts";
+import { type Gatepost, startGatepost } from "../helpers/gatepost.ts";
 import { createClient } from "../helpers/http_client.ts";
+import { bearer } from "../helpers/requests.ts";
+import { decodeJwt, readObject, readTokens } from "../helpers/responses.ts";
 
 const ISSUER = "https://api.example/gate/v1";
 const MODULE = `export const where = {

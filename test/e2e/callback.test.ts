@@ -12,10 +12,12 @@ import {
   type StagedSubscription,
   startEventStage,
 } from "../helpers/event_stage.ts";
-import { newName, readObject, startGatepost } from "../helpers/gatepost.ts";
+import { startGatepost } from "../helpers/gatepost.ts";
 import { listenOnLoopback } from "../helpers/listen.ts";
 import { OFFLINE } from "../helpers/offline.ts";
 import { type Reaction, type Receiver, startReceiver } from "../helpers/receiver.ts";
+import { newName } from "../helpers/requests.ts";
+import { readObject } from "../helpers/responses.ts";
 import { findSignatureFault } from "../helpers/standard_webhooks.ts";
 import { PATIENCE_MS, until } from "../helpers/until.ts";
 

@@ -11,20 +11,11 @@ import {
   signAssertion,
 } from "../corpus/client_assertions.ts";
 import { forgedTokens, type PublishedKey } from "../corpus/jwts.ts";
-import {
-  assertOAuthError,
-  basicAuth,
-  bearer,
-  type Gatepost,
-  newAddress,
-  newPkce,
-  readObject,
-  readTokens,
-  startGatepost,
-  type TestApp,
-} from "../helpers/gatepost.ts";
+import { type Gatepost, startGatepost, type TestApp } from "../helpers/gatepost.ts";
 import type { ClientResponse } from "../helpers/http_client.ts";
 import { signJwt } from "../helpers/jwt.ts";
+import { basicAuth, bearer, newAddress, newPkce } from "../helpers/requests.ts";
+import { assertOAuthError, readObject, readTokens } from "../helpers/responses.ts";
 
 type Fields = Readonly<Record<string, string>>;
 

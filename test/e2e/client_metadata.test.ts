@@ -7,21 +7,10 @@ import {
   passLogin,
   readCallback,
 } from "../helpers/authorize_pages.ts";
-import {
-  assertOAuthError,
-  authorizePath,
-  bearer,
-  decodeJwt,
-  type Gatepost,
-  newAddress,
-  newPkce,
-  readObject,
-  readTokens,
-  startGatepost,
-  type TestApp,
-  type TestUser,
-} from "../helpers/gatepost.ts";
+import { type Gatepost, startGatepost, type TestApp, type TestUser } from "../helpers/gatepost.ts";
 import { type Receiver, startReceiver } from "../helpers/receiver.ts";
+import { authorizePath, bearer, newAddress, newPkce } from "../helpers/requests.ts";
+import { assertOAuthError, decodeJwt, readObject, readTokens } from "../helpers/responses.ts";
 import { REFUSED_ADDRESSES, REFUSED_URLS } from "../corpus/client_metadata.ts";
 
 const CALLBACK = "http://127.0.0.1:4711/callback";

@@ -4,7 +4,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { type Clock, createClock } from "../helpers/clock.ts";
 import { isOnRqlite } from "../helpers/engine.ts";
 import { type EventStage, startEventStage } from "../helpers/event_stage.ts";
-import { bearer, newName } from "../helpers/gatepost.ts";
+import { bearer, newName } from "../helpers/requests.ts";
 import { PATIENCE_MS } from "../helpers/until.ts";
 
 const HOUR_MS = 3_600_000;

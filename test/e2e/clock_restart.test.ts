@@ -4,9 +4,11 @@ import { after, afterEach, before, beforeEach, describe, test } from "node:test"
 import { setTimeout as sleep } from "node:timers/promises";
 import { type Clock, createClock } from "../helpers/clock.ts";
 import { isOnRqlite } from "../helpers/engine.ts";
-import { bearer, expectStatus, PASSWORD, readObject, startGatepost } from "../helpers/gatepost.ts";
+import { PASSWORD, startGatepost } from "../helpers/gatepost.ts";
 import { createDataFolder } from "../helpers/process.ts";
 import { type Receiver, startReceiver } from "../helpers/receiver.ts";
+import { bearer } from "../helpers/requests.ts";
+import { expectStatus, readObject } from "../helpers/responses.ts";
 import { PATIENCE_MS, until } from "../helpers/until.ts";
 
 const HOUR_MS = 3_600_000;

@@ -4,9 +4,10 @@ import { connect } from "node:net";
 import { after, before, describe, test } from "node:test";
 import { signIn, tokensOf } from "../helpers/console.ts";
 import { writeFolder } from "../helpers/folder.ts";
-import { bearer, type Gatepost, PASSWORD, startGatepost } from "../helpers/gatepost.ts";
+import { type Gatepost, PASSWORD, startGatepost } from "../helpers/gatepost.ts";
 import { createClient } from "../helpers/http_client.ts";
 import { readMetric } from "../helpers/metrics_text.ts";
+import { bearer } from "../helpers/requests.ts";
 import { until } from "../helpers/until.ts";
 
 const admin = { username: "admin", password: PASSWORD };

@@ -1,15 +1,11 @@
 import assert from "node:assert/strict";
 import { rm } from "node:fs/promises";
 import { after, before, test } from "node:test";
-import {
-  bearer,
-  type Gatepost,
-  readObject,
-  readTokens,
-  startGatepost,
-} from "../helpers/gatepost.ts";
+import { type Gatepost, startGatepost } from "../helpers/gatepost.ts";
 import type { ClientResponse } from "../helpers/http_client.ts";
 import { createDataFolder } from "../helpers/process.ts";
+import { bearer } from "../helpers/requests.ts";
+import { readObject, readTokens } from "../helpers/responses.ts";
 
 let gatepost: Gatepost;
 

@@ -2,8 +2,9 @@
 import assert from "node:assert/strict";
 import { after, before, describe, test } from "node:test";
 import { fileURLToPath } from "node:url";
-import { basicAuth, bearer, type Gatepost, startGatepost } from "../helpers/gatepost.ts";
+import { type Gatepost, startGatepost } from "../helpers/gatepost.ts";
 import type { ClientResponse } from "../helpers/http_client.ts";
+import { basicAuth, bearer } from "../helpers/requests.ts";
 
 const ENDPOINTS = fileURLToPath(new URL("../fixtures/endpoints", import.meta.url));
 const APP_ORIGIN = "https://app.example";

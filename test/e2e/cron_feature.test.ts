@@ -6,7 +6,9 @@ import { type TestContext, test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
 import { readItems, startEventStage } from "../helpers/event_stage.ts";
-import { bearer, type Gatepost, newName, readObject, startGatepost } from "../helpers/gatepost.ts";
+import { type Gatepost, startGatepost } from "../helpers/gatepost.ts";
+import { bearer, newName } from "../helpers/requests.ts";
+import { readObject } from "../helpers/responses.ts";
 import { until } from "../helpers/until.ts";
 
 const ENDPOINTS = fileURLToPath(new URL("../fixtures/server_endpoints", import.meta.url));

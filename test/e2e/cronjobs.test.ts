@@ -4,7 +4,9 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
-import { bearer, readObject, startGatepost } from "../helpers/gatepost.ts";
+import { startGatepost } from "../helpers/gatepost.ts";
+import { bearer } from "../helpers/requests.ts";
+import { readObject } from "../helpers/responses.ts";
 import { until } from "../helpers/until.ts";
 
 /** A module whose cronjob writes a line into the file at each run: its process and the time. */

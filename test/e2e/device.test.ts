@@ -13,18 +13,9 @@ import {
   typeCode,
 } from "../helpers/device.ts";
 import { queryDatabase } from "../helpers/engine.ts";
-import {
-  assertOAuthError,
-  bearer,
-  decodeJwt,
-  type Gatepost,
-  newAddress,
-  readObject,
-  readTokens,
-  startGatepost,
-  type TestApp,
-  type TestUser,
-} from "../helpers/gatepost.ts";
+import { type Gatepost, startGatepost, type TestApp, type TestUser } from "../helpers/gatepost.ts";
+import { bearer, newAddress } from "../helpers/requests.ts";
+import { assertOAuthError, decodeJwt, readObject, readTokens } from "../helpers/responses.ts";
 
 // Both processes need one base URL: without it each would be an issuer of its own.
 const ISSUER = "http://gatepost.test";

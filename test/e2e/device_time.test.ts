@@ -13,14 +13,9 @@ import {
   pollFor,
   typeCode,
 } from "../helpers/device.ts";
-import {
-  type Gatepost,
-  readTokens,
-  startGatepost,
-  type TestApp,
-  type TestUser,
-} from "../helpers/gatepost.ts";
+import { type Gatepost, startGatepost, type TestApp, type TestUser } from "../helpers/gatepost.ts";
 import { createDataFolder } from "../helpers/process.ts";
+import { readTokens } from "../helpers/responses.ts";
 
 const MINUTES = 60_000;
 

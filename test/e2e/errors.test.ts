@@ -1,16 +1,11 @@
 // On SQLite alone: it is about HTTP, not about the database.
 import assert from "node:assert/strict";
 import { after, before, describe, test } from "node:test";
-import {
-  bearer,
-  type Gatepost,
-  newName,
-  PASSWORD,
-  readObject,
-  sendRaw,
-  startGatepost,
-} from "../helpers/gatepost.ts";
+import { type Gatepost, PASSWORD, startGatepost } from "../helpers/gatepost.ts";
 import type { ClientResponse } from "../helpers/http_client.ts";
+import { sendRaw } from "../helpers/raw_http.ts";
+import { bearer, newName } from "../helpers/requests.ts";
+import { readObject } from "../helpers/responses.ts";
 
 const MAX_BODY = 16_384;
 

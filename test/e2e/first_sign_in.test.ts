@@ -4,9 +4,11 @@ import { assertErrorPage, assertLoginPage } from "../helpers/authorize_pages.ts"
 import { createClock } from "../helpers/clock.ts";
 import { type CommandLine, readItems, readJson } from "../helpers/command_line.ts";
 import { assertCodePage, VERIFY } from "../helpers/device.ts";
-import { assertOAuthError, authorizePath, PASSWORD, type TestApp } from "../helpers/gatepost.ts";
+import { PASSWORD, type TestApp } from "../helpers/gatepost.ts";
 import { type FirstStart, startFirst } from "../helpers/first_start.ts";
 import type { ClientResponse, Client } from "../helpers/http_client.ts";
+import { authorizePath } from "../helpers/requests.ts";
+import { assertOAuthError } from "../helpers/responses.ts";
 
 const NEW_PASSWORD = "a sentence of my own";
 const NOTE = /Nobody has signed in yet\. User\s+<bdi>admin<\/bdi>'s password was printed/;

@@ -9,7 +9,8 @@ import {
   readItems,
   startEventStage,
 } from "../helpers/event_stage.ts";
-import { newName, readObject } from "../helpers/gatepost.ts";
+import { newName } from "../helpers/requests.ts";
+import { readObject } from "../helpers/responses.ts";
 
 const MODULE = `
   async function flush(dispatch, { name, key }) {

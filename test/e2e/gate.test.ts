@@ -2,8 +2,9 @@ import assert from "node:assert/strict";
 import { mkdir, readFile, rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { test } from "node:test";
-import { bearer, startGatepost } from "../helpers/gatepost.ts";
+import { startGatepost } from "../helpers/gatepost.ts";
 import { createDataFolder } from "../helpers/process.ts";
+import { bearer } from "../helpers/requests.ts";
 
 const DOCUMENTS = ["hosting/README.md", "cli/OPERATIONS.md"]
   .map((name) => new URL(`../../src/${name}`, import.meta.url));

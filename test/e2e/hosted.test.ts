@@ -3,9 +3,10 @@ import { after, before, describe, test } from "node:test";
 import { fileURLToPath } from "node:url";
 import { assertConsentPage, passLogin } from "../helpers/authorize_pages.ts";
 import { assertProblem, type EventStage, startEventStage } from "../helpers/event_stage.ts";
-import { bearer, newName, readObject } from "../helpers/gatepost.ts";
 import type { ClientResponse } from "../helpers/http_client.ts";
 import { asFields } from "../helpers/openapi_rules.ts";
+import { bearer, newName } from "../helpers/requests.ts";
+import { readObject } from "../helpers/responses.ts";
 import { PATIENCE_MS, until } from "../helpers/until.ts";
 
 const ENDPOINTS = fileURLToPath(new URL("../fixtures/server_endpoints", import.meta.url));

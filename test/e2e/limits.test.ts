@@ -1,16 +1,11 @@
 import assert from "node:assert/strict";
 import { after, before, describe, test } from "node:test";
 import { fileURLToPath } from "node:url";
-import {
-  assertOAuthError,
-  basicAuth,
-  bearer,
-  type Gatepost,
-  readObject,
-  sendRaw,
-  startGatepost,
-} from "../helpers/gatepost.ts";
+import { type Gatepost, startGatepost } from "../helpers/gatepost.ts";
 import type { ClientResponse } from "../helpers/http_client.ts";
+import { sendRaw } from "../helpers/raw_http.ts";
+import { basicAuth, bearer } from "../helpers/requests.ts";
+import { assertOAuthError, readObject } from "../helpers/responses.ts";
 import { until } from "../helpers/until.ts";
 
 const ENDPOINTS = fileURLToPath(new URL("../fixtures/limited_endpoints", import.meta.url));

@@ -6,7 +6,8 @@ import {
   readItems,
   startEventStage,
 } from "../helpers/event_stage.ts";
-import { bearer, newName, readObject } from "../helpers/gatepost.ts";
+import { bearer, newName } from "../helpers/requests.ts";
+import { readObject } from "../helpers/responses.ts";
 
 const MODULE = `
   export const order = {

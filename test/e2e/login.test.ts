@@ -1,14 +1,8 @@
 import assert from "node:assert/strict";
 import { after, before, describe, test } from "node:test";
-import {
-  type Credentials,
-  decodeJwt,
-  type Gatepost,
-  newName,
-  PASSWORD,
-  readObject,
-  startGatepost,
-} from "../helpers/gatepost.ts";
+import { type Credentials, type Gatepost, PASSWORD, startGatepost } from "../helpers/gatepost.ts";
+import { newName } from "../helpers/requests.ts";
+import { decodeJwt, readObject } from "../helpers/responses.ts";
 
 let gatepost: Gatepost;
 before(async () => {

@@ -1,16 +1,9 @@
 import assert from "node:assert/strict";
 import { request } from "node:http";
 import { after, before, describe, test } from "node:test";
-import {
-  assertOAuthError,
-  basicAuth,
-  type Credentials,
-  type Gatepost,
-  newAddress,
-  newName,
-  PASSWORD,
-  startGatepost,
-} from "../helpers/gatepost.ts";
+import { type Credentials, type Gatepost, PASSWORD, startGatepost } from "../helpers/gatepost.ts";
+import { basicAuth, newAddress, newName } from "../helpers/requests.ts";
+import { assertOAuthError } from "../helpers/responses.ts";
 
 let gatepost: Gatepost;
 before(async () => {

@@ -8,8 +8,9 @@ import {
   passLogin,
 } from "../helpers/authorize_pages.ts";
 import { type Clock, createClock } from "../helpers/clock.ts";
-import { authorizePath, type Gatepost, startGatepost } from "../helpers/gatepost.ts";
+import { type Gatepost, startGatepost } from "../helpers/gatepost.ts";
 import type { ClientResponse } from "../helpers/http_client.ts";
+import { authorizePath } from "../helpers/requests.ts";
 
 const MINUTE_MS = 60_000;
 

@@ -4,14 +4,10 @@ import { createPublicKey, type JsonWebKeyInput, verify } from "node:crypto";
 import { after, before, describe, test } from "node:test";
 import { fileURLToPath } from "node:url";
 import { DEVICE_GRANT } from "../helpers/device.ts";
-import {
-  decodeJwt,
-  type Gatepost,
-  readObject,
-  sendRaw,
-  startGatepost,
-} from "../helpers/gatepost.ts";
+import { type Gatepost, startGatepost } from "../helpers/gatepost.ts";
 import type { ClientResponse } from "../helpers/http_client.ts";
+import { sendRaw } from "../helpers/raw_http.ts";
+import { decodeJwt, readObject } from "../helpers/responses.ts";
 
 const SERVER = "/.well-known/oauth-authorization-server";
 const OPENID = "/.well-known/openid-configuration";

@@ -7,11 +7,7 @@ import {
   startForeignIssuer,
 } from "../helpers/foreign_issuer.ts";
 import {
-  basicAuth,
-  bearer,
-  expectStatus,
   type Gatepost,
-  readObject,
   SOURCE_ENTRY,
   startGatepost,
   type TestApp,
@@ -21,6 +17,8 @@ import {
 import { type Client, createClient } from "../helpers/http_client.ts";
 import { type RunningServer, startServer } from "../helpers/process.ts";
 import { type Receiver, startReceiver } from "../helpers/receiver.ts";
+import { basicAuth, bearer } from "../helpers/requests.ts";
+import { expectStatus, readObject } from "../helpers/responses.ts";
 
 const env = {
   GATEPOST_BASE_URL: "http://gatepost.test",

@@ -6,7 +6,9 @@ import { sql } from "../../src/database/sql.ts";
 import { NEW_PASSWORD, SCOPES, startAccountStage } from "../helpers/account_stage.ts";
 import { openDatabaseAt } from "../helpers/database.ts";
 import { readItems } from "../helpers/event_stage.ts";
-import { assertOAuthError, bearer, newAddress, PASSWORD, readObject } from "../helpers/gatepost.ts";
+import { PASSWORD } from "../helpers/gatepost.ts";
+import { bearer, newAddress } from "../helpers/requests.ts";
+import { assertOAuthError, readObject } from "../helpers/responses.ts";
 import { until } from "../helpers/until.ts";
 
 const stage = await startAccountStage();

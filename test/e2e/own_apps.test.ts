@@ -1,7 +1,9 @@
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 import { assertProblem, readItems } from "../helpers/event_stage.ts";
-import { bearer, type Gatepost, readObject, startGatepost } from "../helpers/gatepost.ts";
+import { type Gatepost, startGatepost } from "../helpers/gatepost.ts";
+import { bearer } from "../helpers/requests.ts";
+import { readObject } from "../helpers/responses.ts";
 
 let gatepost: Gatepost;
 before(async () => {

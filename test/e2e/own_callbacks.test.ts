@@ -2,7 +2,8 @@ import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
 import { assertProblem, type EventStage, startEventStage } from "../helpers/event_stage.ts";
-import { newName, readObject } from "../helpers/gatepost.ts";
+import { newName } from "../helpers/requests.ts";
+import { readObject } from "../helpers/responses.ts";
 
 const AGAIN = `
   export const again = {

@@ -7,7 +7,8 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
 import { TAKEOVER_MS } from "../helpers/engine.ts";
 import { type EventStage, startEventStage } from "../helpers/event_stage.ts";
-import { type Gatepost, newName, startGatepost } from "../helpers/gatepost.ts";
+import { type Gatepost, startGatepost } from "../helpers/gatepost.ts";
+import { newName } from "../helpers/requests.ts";
 import { until } from "../helpers/until.ts";
 
 const ENDPOINTS = fileURLToPath(new URL("../fixtures/server_endpoints", import.meta.url));

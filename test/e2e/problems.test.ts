@@ -9,7 +9,7 @@ import {
   startEventStage,
 } from "../helpers/event_stage.ts";
 import { isOnRqlite, queryFile } from "../helpers/engine.ts";
-import { expectStatus, readObject } from "../helpers/gatepost.ts";
+import { expectStatus, readObject } from "../helpers/responses.ts";
 import { until } from "../helpers/until.ts";
 
 const METRICS_TOKEN = "a-secret-that-is-long-enough";

@@ -3,19 +3,10 @@ import { after, before, describe, test } from "node:test";
 import { assertErrorPage, assertErrorRedirect } from "../helpers/authorize_pages.ts";
 import { DEVICE_GRANT } from "../helpers/device.ts";
 import { openCommandLine, readJson } from "../helpers/command_line.ts";
-import {
-  assertOAuthError,
-  basicAuth,
-  bearer,
-  type Gatepost,
-  newPkce,
-  readObject,
-  readTokens,
-  startGatepost,
-  type TestApp,
-  type TestUser,
-} from "../helpers/gatepost.ts";
+import { type Gatepost, startGatepost, type TestApp, type TestUser } from "../helpers/gatepost.ts";
 import { lookUp } from "../helpers/openapi_rules.ts";
+import { basicAuth, bearer, newPkce } from "../helpers/requests.ts";
+import { assertOAuthError, readObject, readTokens } from "../helpers/responses.ts";
 
 const LISTED = { redirect_uris: ["https://app.example/cb"], trusted: true };
 const METADATA = "/.well-known/oauth-authorization-server";

@@ -5,18 +5,11 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
 import { forgedTokens, misusedTokens, type PublishedKey } from "../corpus/jwts.ts";
 import { queryDatabase } from "../helpers/engine.ts";
-import {
-  bearer,
-  decodeJwt,
-  type Gatepost,
-  readObject,
-  readTokens,
-  sendRaw,
-  sendSlowly,
-  startGatepost,
-  type TestUser,
-} from "../helpers/gatepost.ts";
+import { type Gatepost, startGatepost, type TestUser } from "../helpers/gatepost.ts";
 import type { ClientResponse } from "../helpers/http_client.ts";
+import { sendRaw, sendSlowly } from "../helpers/raw_http.ts";
+import { bearer } from "../helpers/requests.ts";
+import { decodeJwt, readObject, readTokens } from "../helpers/responses.ts";
 
 const ENDPOINTS = fileURLToPath(new URL("../fixtures/endpoints", import.meta.url));
 

@@ -6,7 +6,9 @@ import {
   readItems,
   startEventStage,
 } from "../helpers/event_stage.ts";
-import { bearer, expectStatus, newName, readObject, sendRaw } from "../helpers/gatepost.ts";
+import { sendRaw } from "../helpers/raw_http.ts";
+import { bearer, newName } from "../helpers/requests.ts";
+import { expectStatus, readObject } from "../helpers/responses.ts";
 import { findSignatureFault } from "../helpers/standard_webhooks.ts";
 import { until } from "../helpers/until.ts";
 

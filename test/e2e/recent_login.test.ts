@@ -11,17 +11,10 @@ import {
   registerIssuer,
   startForeignIssuer,
 } from "../helpers/foreign_issuer.ts";
-import {
-  assertOAuthError,
-  bearer,
-  type Gatepost,
-  newName,
-  readObject,
-  startGatepost,
-  type TestApp,
-  type TestUser,
-} from "../helpers/gatepost.ts";
+import { type Gatepost, startGatepost, type TestApp, type TestUser } from "../helpers/gatepost.ts";
 import type { Client } from "../helpers/http_client.ts";
+import { bearer, newName } from "../helpers/requests.ts";
+import { assertOAuthError, readObject } from "../helpers/responses.ts";
 
 const MINUTE_MS = 60_000;
 const HOUR_MS = 60 * MINUTE_MS;

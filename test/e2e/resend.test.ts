@@ -7,8 +7,9 @@ import {
   type StagedSubscription,
   startEventStage,
 } from "../helpers/event_stage.ts";
-import { newName, readObject } from "../helpers/gatepost.ts";
 import type { ReceivedRequest } from "../helpers/receiver.ts";
+import { newName } from "../helpers/requests.ts";
+import { readObject } from "../helpers/responses.ts";
 import { PATIENCE_MS, until } from "../helpers/until.ts";
 
 const DELAYS_MS = [150, 300, 450];

@@ -7,9 +7,10 @@ import { DatabaseSync } from "node:sqlite";
 import { test } from "node:test";
 import { crashEnv, DATABASE, hasEnded, startVictim, until } from "../crash/victim.ts";
 import { queryFile } from "../helpers/engine.ts";
-import { bearer, PASSWORD } from "../helpers/gatepost.ts";
+import { PASSWORD } from "../helpers/gatepost.ts";
 import { createClient } from "../helpers/http_client.ts";
 import { startReceiver } from "../helpers/receiver.ts";
+import { bearer } from "../helpers/requests.ts";
 
 const COUNT = 1_100;
 

@@ -2,20 +2,15 @@ import assert from "node:assert/strict";
 import { after, before, describe, test } from "node:test";
 import { ID_LENGTH } from "../../src/base/id.ts";
 import {
-  assertOAuthError,
-  basicAuth,
-  bearer,
-  decodeJwt,
   type Gatepost,
-  newAddress,
-  readObject,
-  readTokens,
   startGatepost,
   type TestApp,
   type TestUser,
   waitUntilDead,
 } from "../helpers/gatepost.ts";
 import type { ClientResponse } from "../helpers/http_client.ts";
+import { basicAuth, bearer, newAddress } from "../helpers/requests.ts";
+import { assertOAuthError, decodeJwt, readObject, readTokens } from "../helpers/responses.ts";
 
 type Fields = Readonly<Record<string, string>>;
 

@@ -3,8 +3,10 @@ import assert from "node:assert/strict";
 import { readdirSync, readFileSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import { test } from "node:test";
-import { bearer, newName, readObject, startGatepost } from "../helpers/gatepost.ts";
+import { startGatepost } from "../helpers/gatepost.ts";
 import { createDataFolder } from "../helpers/process.ts";
+import { bearer, newName } from "../helpers/requests.ts";
+import { readObject } from "../helpers/responses.ts";
 
 test("a start with a first secret key leaves no readable secret in any file", async (t) => {
   const folder = await createDataFolder();

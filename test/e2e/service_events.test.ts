@@ -7,7 +7,8 @@ import {
   type StagedSubscription,
   startEventStage,
 } from "../helpers/event_stage.ts";
-import { newName, readObject } from "../helpers/gatepost.ts";
+import { newName } from "../helpers/requests.ts";
+import { readObject } from "../helpers/responses.ts";
 import { PATIENCE_MS, until } from "../helpers/until.ts";
 
 const DISABLE_AFTER_MS = 1000;

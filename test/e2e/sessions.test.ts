@@ -2,13 +2,8 @@ import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 import { assertProblem, readItems } from "../helpers/event_stage.ts";
 import { passLogin } from "../helpers/authorize_pages.ts";
-import {
-  authorizePath,
-  bearer,
-  type Gatepost,
-  startGatepost,
-  type TestUser,
-} from "../helpers/gatepost.ts";
+import { type Gatepost, startGatepost, type TestUser } from "../helpers/gatepost.ts";
+import { authorizePath, bearer } from "../helpers/requests.ts";
 
 let gatepost: Gatepost;
 before(async () => {

@@ -5,9 +5,10 @@ import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { after, before, describe, test } from "node:test";
 import { assertProblem, type EventStage, startEventStage } from "../helpers/event_stage.ts";
-import { bearer, newAddress, newName, readObject } from "../helpers/gatepost.ts";
 import type { ClientResponse } from "../helpers/http_client.ts";
 import { createDataFolder } from "../helpers/process.ts";
+import { bearer, newAddress, newName } from "../helpers/requests.ts";
+import { readObject } from "../helpers/responses.ts";
 import { PATIENCE_MS } from "../helpers/until.ts";
 
 const SHOP = join(import.meta.dirname, "../../scripts/demo/shop");

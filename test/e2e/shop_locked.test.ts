@@ -4,7 +4,8 @@ import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { test } from "node:test";
 import { startEventStage } from "../helpers/event_stage.ts";
-import { newName, readObject } from "../helpers/gatepost.ts";
+import { newName } from "../helpers/requests.ts";
+import { readObject } from "../helpers/responses.ts";
 import { PATIENCE_MS } from "../helpers/until.ts";
 
 const SHOP = join(import.meta.dirname, "../../scripts/demo/shop");

@@ -2,9 +2,10 @@ import assert from "node:assert/strict";
 import { cp, mkdir, rm, symlink } from "node:fs/promises";
 import { join } from "node:path";
 import { after, before, test } from "node:test";
-import { bearer, type Gatepost, startGatepost } from "../helpers/gatepost.ts";
+import { type Gatepost, startGatepost } from "../helpers/gatepost.ts";
 import { asFields, findOpenApiErrors, lookUp } from "../helpers/openapi_rules.ts";
 import { createDataFolder, runNode } from "../helpers/process.ts";
+import { bearer } from "../helpers/requests.ts";
 
 const JSON_SCHEMA = "#/content/application~1json/schema";
 const ROOT = join(import.meta.dirname, "../..");

@@ -9,11 +9,12 @@ import { after, test } from "node:test";
 import { setTimeout as delay } from "node:timers/promises";
 import { openSqliteDatabase } from "../../src/database/sqlite.ts";
 import { writeFolder } from "../helpers/folder.ts";
-import { PASSWORD, readObject, SOURCE_ENTRY } from "../helpers/gatepost.ts";
+import { PASSWORD, SOURCE_ENTRY } from "../helpers/gatepost.ts";
 import { createClient } from "../helpers/http_client.ts";
 import { CLI_ENTRY, createDataFolder, startServer } from "../helpers/process.ts";
 import { openRaw, parseResponses } from "../helpers/raw_http.ts";
 import { startReceiver } from "../helpers/receiver.ts";
+import { readObject } from "../helpers/responses.ts";
 import {
   assertRefused,
   canLogIn,

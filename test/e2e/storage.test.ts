@@ -14,8 +14,8 @@ import {
   type StagedSubscription,
   startEventStage,
 } from "../helpers/event_stage.ts";
-import { bearer, newName } from "../helpers/gatepost.ts";
 import type { ClientResponse } from "../helpers/http_client.ts";
+import { bearer, newName } from "../helpers/requests.ts";
 import { PATIENCE_MS, until } from "../helpers/until.ts";
 
 const ENDPOINTS = fileURLToPath(new URL("../fixtures/server_endpoints", import.meta.url));

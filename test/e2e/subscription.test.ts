@@ -1,7 +1,9 @@
 import assert from "node:assert/strict";
 import { after, describe, test } from "node:test";
 import { assertProblem, readItems, type StagedSubscription } from "../helpers/event_stage.ts";
-import { newName, readObject, readTokens, type TestApp } from "../helpers/gatepost.ts";
+import type { TestApp } from "../helpers/gatepost.ts";
+import { newName } from "../helpers/requests.ts";
+import { readObject, readTokens } from "../helpers/responses.ts";
 import { findSignatureFault } from "../helpers/standard_webhooks.ts";
 import { goodBody, PATH, startSubscriptionStage } from "../helpers/subscription_stage.ts";
 import { PATIENCE_MS } from "../helpers/until.ts";

@@ -10,16 +10,14 @@ import {
   type StagedSubscription,
 } from "../helpers/event_stage.ts";
 import {
-  bearer,
-  newName,
   PASSWORD,
-  readObject,
-  readTokens,
   startGatepost,
   type TestApp,
   type TestUser,
   type TokenResponse,
 } from "../helpers/gatepost.ts";
+import { bearer, newName } from "../helpers/requests.ts";
+import { readObject, readTokens } from "../helpers/responses.ts";
 
 const MODULE = `
 export const order = {

@@ -1,22 +1,15 @@
 import assert from "node:assert/strict";
 import { after, before, describe, test } from "node:test";
 import {
-  assertOAuthError,
-  basicAuth,
-  bearer,
-  decodeJwt,
   type Gatepost,
-  newAddress,
-  newName,
-  newPkce,
-  readObject,
-  readTokens,
   startGatepost,
   type TestApp,
   type TestUser,
   type TokenResponse,
 } from "../helpers/gatepost.ts";
 import type { ClientResponse } from "../helpers/http_client.ts";
+import { basicAuth, bearer, newAddress, newName, newPkce } from "../helpers/requests.ts";
+import { assertOAuthError, decodeJwt, readObject, readTokens } from "../helpers/responses.ts";
 
 const ALL_GRANTS = ["authorization_code", "refresh_token", "client_credentials", "password"];
 

@@ -1,19 +1,9 @@
 import assert from "node:assert/strict";
 import { after, before, describe, test } from "node:test";
-import {
-  assertOAuthError,
-  basicAuth,
-  bearer,
-  type Gatepost,
-  newAddress,
-  newPkce,
-  readObject,
-  readTokens,
-  startGatepost,
-  type TestApp,
-  type TestUser,
-} from "../helpers/gatepost.ts";
+import { type Gatepost, startGatepost, type TestApp, type TestUser } from "../helpers/gatepost.ts";
 import type { ClientResponse } from "../helpers/http_client.ts";
+import { basicAuth, bearer, newAddress, newPkce } from "../helpers/requests.ts";
+import { assertOAuthError, readObject, readTokens } from "../helpers/responses.ts";
 
 type Fields = Readonly<Record<string, string>>;
 

@@ -2,18 +2,16 @@ import assert from "node:assert/strict";
 import { after, before, describe, test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
 import {
-  assertOAuthError,
-  bearer,
   type Gatepost,
-  newPkce,
   PASSWORD,
-  readTokens,
   startGatepost,
   type TestApp,
   type TestUser,
   type TokenResponse,
 } from "../helpers/gatepost.ts";
 import type { ClientResponse } from "../helpers/http_client.ts";
+import { bearer, newPkce } from "../helpers/requests.ts";
+import { assertOAuthError, readTokens } from "../helpers/responses.ts";
 
 type Fields = Readonly<Record<string, string>>;
 

@@ -2,16 +2,10 @@ import assert from "node:assert/strict";
 import { rm } from "node:fs/promises";
 import { after, before, beforeEach, describe, test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
-import {
-  assertOAuthError,
-  type Gatepost,
-  newPkce,
-  readTokens,
-  startGatepost,
-  type TestApp,
-  type TestUser,
-} from "../helpers/gatepost.ts";
+import { type Gatepost, startGatepost, type TestApp, type TestUser } from "../helpers/gatepost.ts";
 import { createDataFolder } from "../helpers/process.ts";
+import { newPkce } from "../helpers/requests.ts";
+import { assertOAuthError, readTokens } from "../helpers/responses.ts";
 
 // Without a fixed base URL each start has a new port, and so another issuer.
 const BASE = { GATEPOST_BASE_URL: "http://gatepost.test" };

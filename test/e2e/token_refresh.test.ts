@@ -2,20 +2,16 @@ import assert from "node:assert/strict";
 import { after, before, describe, test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
 import {
-  assertOAuthError,
-  basicAuth,
-  bearer,
-  decodeJwt,
   type Gatepost,
   PASSWORD,
-  readObject,
-  readTokens,
   startGatepost,
   type TestApp,
   type TestUser,
   type TokenResponse,
 } from "../helpers/gatepost.ts";
 import type { ClientResponse } from "../helpers/http_client.ts";
+import { basicAuth, bearer } from "../helpers/requests.ts";
+import { assertOAuthError, decodeJwt, readObject, readTokens } from "../helpers/responses.ts";
 
 const SCOPES = ["consumer", "orders", "stock"];
 

@@ -1,15 +1,10 @@
 // On SQLite alone: it is about the form of requests, before anything is stored.
 import assert from "node:assert/strict";
 import { after, before, describe, test } from "node:test";
-import {
-  assertOAuthError,
-  basicAuth,
-  type Gatepost,
-  readTokens,
-  startGatepost,
-  type TestApp,
-} from "../helpers/gatepost.ts";
+import { type Gatepost, startGatepost, type TestApp } from "../helpers/gatepost.ts";
 import type { ClientResponse } from "../helpers/http_client.ts";
+import { basicAuth } from "../helpers/requests.ts";
+import { assertOAuthError, readTokens } from "../helpers/responses.ts";
 
 const FORM = "application/x-www-form-urlencoded";
 

@@ -2,16 +2,14 @@ import assert from "node:assert/strict";
 import { after, before, describe, test } from "node:test";
 import { passLogin } from "../helpers/authorize_pages.ts";
 import {
-  assertOAuthError,
-  bearer,
   type Gatepost,
   PASSWORD,
-  readObject,
-  readTokens,
   startGatepost,
   type TestApp,
   type TestUser,
 } from "../helpers/gatepost.ts";
+import { bearer } from "../helpers/requests.ts";
+import { assertOAuthError, readObject, readTokens } from "../helpers/responses.ts";
 
 let gatepost: Gatepost;
 let user: TestUser;

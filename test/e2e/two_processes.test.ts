@@ -2,13 +2,8 @@ import assert from "node:assert/strict";
 import { after, before, describe, test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
 import {
-  assertOAuthError,
-  basicAuth,
-  bearer,
   type Gatepost,
   PASSWORD,
-  readObject,
-  readTokens,
   startGatepost,
   type TestApp,
   type TestUser,
@@ -18,6 +13,8 @@ import {
 import { readItems } from "../helpers/event_stage.ts";
 import { DEVICE_GRANT } from "../../src/oauth/grant_type.ts";
 import type { ClientResponse } from "../helpers/http_client.ts";
+import { basicAuth, bearer } from "../helpers/requests.ts";
+import { assertOAuthError, readObject, readTokens } from "../helpers/responses.ts";
 import { until } from "../helpers/until.ts";
 
 // One public address for both: without it each would be its own issuer.

@@ -3,17 +3,12 @@ import assert from "node:assert/strict";
 import { rm } from "node:fs/promises";
 import { join } from "node:path";
 import { after, before, describe, test } from "node:test";
-import {
-  assertOAuthError,
-  bearer,
-  type Gatepost,
-  readObject,
-  readTokens,
-  startGatepost,
-} from "../helpers/gatepost.ts";
+import { type Gatepost, startGatepost } from "../helpers/gatepost.ts";
 import { createDataFolder } from "../helpers/process.ts";
 import { type Receiver, startReceiver } from "../helpers/receiver.ts";
 import { writeOldDatabase } from "../helpers/old_database.ts";
+import { bearer } from "../helpers/requests.ts";
+import { assertOAuthError, readObject, readTokens } from "../helpers/responses.ts";
 import { findSignatureFault } from "../helpers/standard_webhooks.ts";
 import written from "../fixtures/gatepost-0.1.0.json" with { type: "json" };
 

@@ -15,16 +15,10 @@ import {
   VERIFY,
 } from "../helpers/device.ts";
 import { addUser, openDatabaseAt } from "../helpers/database.ts";
-import {
-  bearer,
-  type Gatepost,
-  newAddress,
-  readObject,
-  startGatepost,
-  type TestApp,
-  type TestUser,
-} from "../helpers/gatepost.ts";
+import { type Gatepost, startGatepost, type TestApp, type TestUser } from "../helpers/gatepost.ts";
 import type { ClientResponse } from "../helpers/http_client.ts";
+import { bearer, newAddress } from "../helpers/requests.ts";
+import { readObject } from "../helpers/responses.ts";
 import { until } from "../helpers/until.ts";
 
 type Fields = Readonly<Record<string, string>>;

@@ -1,17 +1,13 @@
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 import { fileURLToPath } from "node:url";
-import {
-  bearer,
-  type Gatepost,
-  PASSWORD,
-  readObject,
-  startGatepost,
-} from "../helpers/gatepost.ts";
+import { type Gatepost, PASSWORD, startGatepost } from "../helpers/gatepost.ts";
 import { findErrors } from "../helpers/json_schema.ts";
 import { asFields, lookUp } from "../helpers/openapi_rules.ts";
 import { openRandom, type Random } from "../helpers/random.ts";
 import { type Receiver, startReceiver } from "../helpers/receiver.ts";
+import { bearer } from "../helpers/requests.ts";
+import { readObject } from "../helpers/responses.ts";
 
 /** How many calls are made; GATEPOST_FUZZ_CALLS says another number. */
 const CALLS = Number(process.env["GATEPOST_FUZZ_CALLS"] || 3_000);

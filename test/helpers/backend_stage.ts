@@ -1,14 +1,9 @@
 import assert from "node:assert/strict";
 import { readItems } from "./event_stage.ts";
-import {
-  bearer,
-  expectStatus,
-  type GatepostOptions,
-  readObject,
-  startGatepost,
-  type TestUser,
-} from "./gatepost.ts";
+import { type GatepostOptions, startGatepost, type TestUser } from "./gatepost.ts";
 import type { ClientResponse } from "./http_client.ts";
+import { bearer } from "./requests.ts";
+import { expectStatus, readObject } from "./responses.ts";
 
 /** A resource of the backend as JSON. */
 export type Item = Readonly<Record<string, unknown>>;

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { type EventStage, type StagedSubscription, startEventStage } from "./event_stage.ts";
-import { newName } from "./gatepost.ts";
+import { newName } from "./requests.ts";
 
 /** A server with a consumer of deliveries. */
 export interface DeliveryStage {

@@ -1,7 +1,9 @@
 import assert from "node:assert/strict";
-import { basicAuth, type Gatepost, readObject, type TestApp, type TestUser } from "./gatepost.ts";
+import type { Gatepost, TestApp, TestUser } from "./gatepost.ts";
 import { assertConsentPage, passLogin } from "./authorize_pages.ts";
 import type { ClientResponse, Client } from "./http_client.ts";
+import { basicAuth } from "./requests.ts";
+import { readObject } from "./responses.ts";
 
 type Fields = Readonly<Record<string, string>>;
 

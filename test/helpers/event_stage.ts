@@ -3,9 +3,11 @@ import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { queryDatabase } from "./engine.ts";
-import { bearer, type Gatepost, newName, PASSWORD, readObject, startGatepost } from "./gatepost.ts";
+import { type Gatepost, PASSWORD, startGatepost } from "./gatepost.ts";
 import type { ClientResponse } from "./http_client.ts";
 import { type Receiver, startReceiver } from "./receiver.ts";
+import { bearer, newName } from "./requests.ts";
+import { readObject } from "./responses.ts";
 import { until } from "./until.ts";
 
 /** A server whose callbacks reach a receiver on the loopback, each resend after 20 ms. */

@@ -1,8 +1,9 @@
 import assert from "node:assert/strict";
 import { type CommandLine, openCommandLine, readJson } from "./command_line.ts";
-import { authorizePath, bearer, newAddress, SOURCE_ENTRY, type TestApp } from "./gatepost.ts";
+import { SOURCE_ENTRY, type TestApp } from "./gatepost.ts";
 import { type ClientResponse, type Client, createClient } from "./http_client.ts";
 import { type RunningServer, startServer } from "./process.ts";
+import { authorizePath, bearer, newAddress } from "./requests.ts";
 
 /** A server that nobody has signed in to, with one trusted app. */
 export interface FirstStart {

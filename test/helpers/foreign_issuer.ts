@@ -2,8 +2,9 @@ import assert from "node:assert/strict";
 import { generateKeyPairSync, type KeyObject, sign } from "node:crypto";
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Gatepost } from "./gatepost.ts";
-import { bearer, expectStatus, readObject } from "./gatepost.ts";
 import { type Receiver, startReceiver } from "./receiver.ts";
+import { bearer } from "./requests.ts";
+import { expectStatus, readObject } from "./responses.ts";
 
 type Members = Readonly<Record<string, unknown>>;
 

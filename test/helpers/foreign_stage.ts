@@ -4,8 +4,10 @@ import {
   registerIssuer,
   startForeignIssuer,
 } from "./foreign_issuer.ts";
-import { bearer, expectStatus, type Gatepost, readObject, startGatepost } from "./gatepost.ts";
+import { type Gatepost, startGatepost } from "./gatepost.ts";
 import type { ClientResponse } from "./http_client.ts";
+import { bearer } from "./requests.ts";
+import { expectStatus, readObject } from "./responses.ts";
 
 type Body = Readonly<Record<string, unknown>>;
 

@@ -1,10 +1,10 @@
 import assert from "node:assert/strict";
-import { hash, randomBytes } from "node:crypto";
 import { setTimeout as sleep } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
 import { type ClientResponse, type Client, createClient } from "./http_client.ts";
 import { type RunningServer, startServer } from "./process.ts";
-import { exchangeRaw, sendPartly, type RawResponse } from "./raw_http.ts";
+import { authorizePath, basicAuth, bearer, newAddress, newName, newPkce } from "./requests.ts";
+import { readTokens } from "./responses.ts";
 
 /** The server's source: the code that it runs counts in the coverage. */
 export const SOURCE_ENTRY = fileURLToPath(new URL("../../src/server.ts", import.meta.url));
@@ -231,52 +231,6 @@ export async function startGatepost(options: GatepostOptions = {}): Promise<Gate
 }
 
 /**
- * Sends one request whose target is exactly as given, while clients would normalize it: dot
- * segments, backslashes, anything. `head` has more header lines, each ended by CR LF.
- */
-export async function sendRaw(
-  url: string,
-  method: string,
-  target: string,
-  { head = "", body = "" }: { readonly head?: string; readonly body?: string } = {},
-): Promise<RawResponse> {
-  const { host, port } = new URL(url);
-  const start = `${method} ${target} HTTP/1.1\r\nHost: ${host}\r\nConnection: close\r\n`;
-  const { responses: [response], text } = await exchangeRaw(
-    Number(port),
-    Buffer.from(`${start}${head}\r\n${body}`),
-    { waitMs: 5000 },
-  );
-  if (response === undefined) throw new Error(`no response: ${text}`);
-  return response;
-}
-
-/**
- * Sends a request without the last byte of its body, and waits until the server has begun to read
- * it. The returned function sends the last byte and resolves with the response.
- */
-export async function sendSlowly(
-  url: string,
-  method: string,
-  target: string,
-  { head = {}, body }: { readonly head?: Fields; readonly body: string },
-): Promise<() => Promise<RawResponse>> {
-  const { host, port, pathname } = new URL(url);
-  const fields = {
-    Host: host,
-    Connection: "close",
-    "Content-Length": String(Buffer.byteLength(body)),
-    ...head,
-  };
-  const lines = Object.entries(fields).map(([name, value]) => `${name}: ${value}\r\n`).join("");
-  const path = pathname.replace(/\/$/, "") + target;
-  const start = `${method} ${path} HTTP/1.1\r\n${lines}\r\n`;
-  const finish = await sendPartly(Number(port), start + body);
-  await sleep(200);
-  return finish;
-}
-
-/**
  * Waits until a process refuses an access token that another process has revoked. One second is
  * promised; the second one is for a busy machine.
  */
@@ -286,91 +240,4 @@ export async function waitUntilDead(at: Gatepost, accessToken: string): Promise<
     assert.ok(performance.now() < endMs, "the token is still alive");
     await sleep(50);
   }
-}
-
-let addresses = 0;
-
-/** Returns an address that no request has come from before. */
-export function newAddress(): string {
-  addresses++;
-  return `10.${(addresses >> 16) & 255}.${(addresses >> 8) & 255}.${addresses & 255}`;
-}
-
-/** Returns a name that has not been used before. */
-export function newName(prefix: string): string {
-  return `${prefix}-${randomBytes(6).toString("hex")}`;
-}
-
-export function bearer(token: string): { readonly authorization: string } {
-  return { authorization: `Bearer ${token}` };
-}
-
-/** HTTP Basic of an app's id and secret (RFC 6749 §2.3.1). */
-export function basicAuth({ id, secret }: Pick<TestApp, "id" | "secret">) {
-  return { authorization: `Basic ${Buffer.from(`${id}:${secret}`).toString("base64")}` };
-}
-
-/** A new PKCE pair, as the parameters of both requests (RFC 7636 §4). */
-export function newPkce() {
-  const verifier = randomBytes(32).toString("base64url");
-  return {
-    verifier: { code_verifier: verifier },
-    challenge: {
-      code_challenge: hash("sha256", verifier, "base64url"),
-      code_challenge_method: "S256",
-    },
-  };
-}
-
-/** The authorize page's path with the app's id and redirect URI; an empty value omits one. */
-export function authorizePath(app: TestApp, parameters: Fields = {}): string {
-  const query = new URLSearchParams({
-    client_id: app.id,
-    redirect_uri: app.redirectUri,
-    ...parameters,
-  });
-  return `/authorization/authorize?${query}`;
-}
-
-/** The tokens of a response, which must be 200. */
-export function readTokens(response: ClientResponse): TokenResponse {
-  assert.equal(response.status, 200, response.text);
-  const tokens: TokenResponse = JSON.parse(response.text);
-  return tokens;
-}
-
-/** The response, once it has this status; another one fails the test. */
-export async function expectStatus(
-  status: number,
-  responding: Promise<ClientResponse>,
-): Promise<ClientResponse> {
-  const response = await responding;
-  assert.equal(response.status, status, response.text);
-  return response;
-}
-
-/** A response's JSON, which must be an object. */
-export function readObject(response: ClientResponse): Readonly<Record<string, unknown>> {
-  const value: unknown = JSON.parse(response.text);
-  assert.ok(typeof value === "object" && value !== null && !Array.isArray(value), response.text);
-  return { ...value };
-}
-
-/** Checks an error of the token endpoint and similar endpoints (RFC 6749 §5.2). */
-export function assertOAuthError(response: ClientResponse, status: number, error: string): void {
-  const body = readObject(response);
-  assert.deepEqual([response.status, body["error"]], [status, error], response.text);
-  assert.deepEqual(Object.keys(body).sort(), ["error", "error_description"]);
-  assert.match(String(body["error_description"]), /^[\x20\x21\x23-\x5b\x5d-\x7e]+$/);
-  assert.match(response.headers.get("content-type") ?? "", /^application\/json\b/);
-  assert.equal(response.headers.get("cache-control"), "no-store");
-  assert.equal(response.headers.get("pragma"), "no-cache");
-}
-
-/** The parts of a JWT, whose signature is not verified (RFC 7515 §3.1). */
-export function decodeJwt(token: string) {
-  const [header = "", claims = "", signature = ""] = token.split(".");
-  const decode = (part: string): Readonly<Record<string, unknown>> =>
-    JSON.parse(Buffer.from(part, "base64url").toString());
-  return { header: decode(header), claims: decode(claims), signature };
 }

@@ -1,4 +1,5 @@
-import { bearer, type Gatepost } from "./gatepost.ts";
+import type { Gatepost } from "./gatepost.ts";
+import { bearer } from "./requests.ts";
 
 /** One line with a value. */
 export interface Sample {

@@ -1,10 +1,12 @@
 import assert from "node:assert/strict";
 import { fileURLToPath } from "node:url";
-import { bearer, readObject, startGatepost } from "./gatepost.ts";
+import { startGatepost } from "./gatepost.ts";
 import type { ClientResponse } from "./http_client.ts";
 import { findErrors } from "./json_schema.ts";
 import { asFields, lookUp } from "./openapi_rules.ts";
 import { startReceiver } from "./receiver.ts";
+import { bearer } from "./requests.ts";
+import { readObject } from "./responses.ts";
 
 export type Fields = Readonly<Record<string, unknown>>;
 

@@ -1,5 +1,6 @@
 import { once } from "node:events";
 import { connect, type Socket } from "node:net";
+import { setTimeout as sleep } from "node:timers/promises";
 
 /** One response as it came over the wire. */
 export interface RawResponse {
@@ -177,4 +178,50 @@ function takeChunks(text: string): [body: string, rest: string] {
     if (size === 0) break;
   }
   return [body, rest];
+}
+
+/**
+ * Sends one request whose target is exactly as given, while clients would normalize it: dot
+ * segments, backslashes, anything. `head` has more header lines, each ended by CR LF.
+ */
+export async function sendRaw(
+  url: string,
+  method: string,
+  target: string,
+  { head = "", body = "" }: { readonly head?: string; readonly body?: string } = {},
+): Promise<RawResponse> {
+  const { host, port } = new URL(url);
+  const start = `${method} ${target} HTTP/1.1\r\nHost: ${host}\r\nConnection: close\r\n`;
+  const { responses: [response], text } = await exchangeRaw(
+    Number(port),
+    Buffer.from(`${start}${head}\r\n${body}`),
+    { waitMs: 5000 },
+  );
+  if (response === undefined) throw new Error(`no response: ${text}`);
+  return response;
+}
+
+/**
+ * Sends a request without the last byte of its body, and waits until the server has begun to read
+ * it. The returned function sends the last byte and resolves with the response.
+ */
+export async function sendSlowly(
+  url: string,
+  method: string,
+  target: string,
+  { head = {}, body }: { readonly head?: Readonly<Record<string, string>>; readonly body: string },
+): Promise<() => Promise<RawResponse>> {
+  const { host, port, pathname } = new URL(url);
+  const fields = {
+    Host: host,
+    Connection: "close",
+    "Content-Length": String(Buffer.byteLength(body)),
+    ...head,
+  };
+  const lines = Object.entries(fields).map(([name, value]) => `${name}: ${value}\r\n`).join("");
+  const path = pathname.replace(/\/$/, "") + target;
+  const start = `${method} ${path} HTTP/1.1\r\n${lines}\r\n`;
+  const finish = await sendPartly(Number(port), start + body);
+  await sleep(200);
+  return finish;
 }

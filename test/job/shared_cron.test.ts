@@ -5,7 +5,13 @@ import type { Database } from "../../src/database/database.ts";
 import type { Sql } from "../../src/database/sql.ts";
 import { createCron } from "../../src/job/cron.ts";
 import { createSharedCron } from "../../src/job/shared_cron.ts";
-import { createCounter, createLongRun, HOUR_MS, openOffice, START_MS } from "../helpers/cron_stage.ts";
+import {
+  createCounter,
+  createLongRun,
+  HOUR_MS,
+  openOffice,
+  START_MS,
+} from "../helpers/cron_stage.ts";
 import { openDatabase } from "../helpers/database.ts";
 import { SILENT } from "../helpers/silent_log.ts";
 

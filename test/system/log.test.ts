@@ -4,23 +4,14 @@ import { rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { after, before, test } from "node:test";
 import { fileURLToPath } from "node:url";
-import {
-  basicAuth,
-  bearer,
-  type Gatepost,
-  newName,
-  newPkce,
-  PASSWORD,
-  readObject,
-  readTokens,
-  SOURCE_ENTRY,
-  startGatepost,
-} from "../helpers/gatepost.ts";
+import { type Gatepost, PASSWORD, SOURCE_ENTRY, startGatepost } from "../helpers/gatepost.ts";
 import { DEVICE_GRANT, newDevice } from "../helpers/device.ts";
 import { isOnRqlite } from "../helpers/engine.ts";
 import { createDataFolder, startServer } from "../helpers/process.ts";
 import { exchangeRaw } from "../helpers/raw_http.ts";
 import { type Receiver, startReceiver } from "../helpers/receiver.ts";
+import { basicAuth, bearer, newName, newPkce } from "../helpers/requests.ts";
+import { readObject, readTokens } from "../helpers/responses.ts";
 
 const METRICS_TOKEN = "metrics-token-of-the-log-test";
 const ENDPOINTS = fileURLToPath(new URL("../fixtures/endpoints", import.meta.url));

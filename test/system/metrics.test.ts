@@ -4,10 +4,12 @@ import { setTimeout as delay } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
 import { createServiceMetrics, watchEventLoop } from "../../src/app/metrics.ts";
 import type { OpenDatabase } from "../../src/database/engine.ts";
-import { bearer, type Gatepost, newName, readObject, startGatepost } from "../helpers/gatepost.ts";
+import { type Gatepost, startGatepost } from "../helpers/gatepost.ts";
 import { type MetricFamily, parseMetrics } from "../helpers/metrics_text.ts";
 import { exchangeRaw } from "../helpers/raw_http.ts";
 import { type Receiver, startReceiver } from "../helpers/receiver.ts";
+import { bearer, newName } from "../helpers/requests.ts";
+import { readObject } from "../helpers/responses.ts";
 import { until } from "../helpers/until.ts";
 
 const METRICS_TOKEN = "metrics-token-of-the-metrics-test";

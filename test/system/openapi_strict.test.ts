@@ -1,9 +1,11 @@
 import assert from "node:assert/strict";
 import { after, describe, test } from "node:test";
-import { bearer, newName, PASSWORD, readObject } from "../helpers/gatepost.ts";
+import { PASSWORD } from "../helpers/gatepost.ts";
 import { findErrors } from "../helpers/json_schema.ts";
 import { asFields, lookUp } from "../helpers/openapi_rules.ts";
 import { type Fields, startOpenApiStage } from "../helpers/openapi_stage.ts";
+import { bearer, newName } from "../helpers/requests.ts";
+import { readObject } from "../helpers/responses.ts";
 
 const { gatepost, receiver, ask, stop } = await startOpenApiStage();
 after(stop);

@@ -4,15 +4,10 @@ import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { test, type TestContext } from "node:test";
 import { setTimeout as delay } from "node:timers/promises";
-import {
-  bearer,
-  type Gatepost,
-  type GatepostOptions,
-  newName,
-  readObject,
-  startGatepost,
-} from "../helpers/gatepost.ts";
+import { type Gatepost, type GatepostOptions, startGatepost } from "../helpers/gatepost.ts";
 import { asFields } from "../helpers/openapi_rules.ts";
+import { bearer, newName } from "../helpers/requests.ts";
+import { readObject } from "../helpers/responses.ts";
 import { until } from "../helpers/until.ts";
 
 const METRICS_TOKEN = "metrics-token-of-the-ready-test";
