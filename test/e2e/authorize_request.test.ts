@@ -9,7 +9,7 @@ import {
   passLogin,
   readCallback,
 } from "../helpers/authorize_pages.ts";
-import { type Gatepost, startGatepost, type TestApp, type TestUser } from "../helpers/gatepost.ts";
+import { startAuthorizeStage } from "../helpers/authorize_stage.ts";
 import type { Client } from "../helpers/http_client.ts";
 import { authorizePath, bearer, newPkce } from "../helpers/requests.ts";
 import { readTokens } from "../helpers/responses.ts";
@@ -18,19 +18,7 @@ type Fields = Readonly<Record<string, string>>;
 
 const PAGE = "/authorization/authorize";
 
-let gatepost: Gatepost;
-let user: TestUser;
-/** An app that asks for consent. */
-let app: TestApp;
-/** An app that does not. */
-let trustedApp: TestApp;
-before(async () => {
-  gatepost = await startGatepost();
-  user = await gatepost.createUser({ scopes: ["consumer", "orders"] });
-  const scopes = ["consumer", "orders", "stock"];
-  app = await gatepost.createApp({ scopes });
-  trustedApp = await gatepost.createApp({ scopes, trusted: true });
-});
+const { gatepost, user, app, trustedApp } = await startAuthorizeStage();
 after(() => gatepost.stop());
 
 const openLoggedIn = () => gatepost.openLoggedIn(trustedApp, user);

@@ -8,6 +8,7 @@ import { join } from "node:path";
 import { after, test } from "node:test";
 import { setTimeout as delay } from "node:timers/promises";
 import { openSqliteDatabase } from "../../src/database/sqlite.ts";
+import { SECRET_KEY } from "../helpers/config.ts";
 import { writeFolder } from "../helpers/folder.ts";
 import { PASSWORD, SOURCE_ENTRY } from "../helpers/gatepost.ts";
 import { createClient } from "../helpers/http_client.ts";
@@ -19,7 +20,6 @@ import {
   assertRefused,
   canLogIn,
   envOn,
-  KEY,
   start,
   tryStartHere,
 } from "../helpers/start_stage.ts";
@@ -147,7 +147,7 @@ test("a locked server works, and has no access to anything outside", async (t) =
   const folder = await writeFolder(t, {
     "endpoints/probe.js": PROBE,
     "outside.txt": "outside",
-    key: `${KEY}\n`,
+    key: `${SECRET_KEY}\n`,
   });
   const receiver = await startReceiver();
   t.after(() => receiver.close());

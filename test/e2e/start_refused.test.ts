@@ -9,6 +9,7 @@ import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { after, before, test, type TestContext } from "node:test";
 import { fileURLToPath } from "node:url";
+import { SECRET_KEY } from "../helpers/config.ts";
 import { writeFolder } from "../helpers/folder.ts";
 import { PASSWORD, SOURCE_ENTRY } from "../helpers/gatepost.ts";
 import { listen } from "../helpers/listen.ts";
@@ -17,7 +18,6 @@ import {
   assertRefused,
   canLogIn,
   envOn,
-  KEY,
   run,
   start,
   tryStart,
@@ -39,7 +39,7 @@ let templates = "";
 
 before(async () => {
   templates = await createDataFolder();
-  const kinds = [["plain", {}], ["sealed", { GATEPOST_SECRET_KEY: KEY }]] as const;
+  const kinds = [["plain", {}], ["sealed", { GATEPOST_SECRET_KEY: SECRET_KEY }]] as const;
   for (const [name, env] of kinds) {
     const folder = join(templates, name);
     const { code } = await tryStartHere(folder, { GATEPOST_ADMIN_PASSWORD: PASSWORD, ...env });
@@ -199,7 +199,7 @@ test("a sealed database opens only with its key, and a wrong key changes nothing
   assertRefused(await tryStartHere(folder, wrong), /GATEPOST_SECRET_KEY/);
   assertRefused(await tryStartHere(folder), /GATEPOST_SECRET_KEY/);
   assert.ok(before.equals(readFileSync(join(folder, "gatepost.db"))));
-  const server = await start(t, { folder, env: { GATEPOST_SECRET_KEY: KEY } });
+  const server = await start(t, { folder, env: { GATEPOST_SECRET_KEY: SECRET_KEY } });
   assert.ok(await canLogIn(server.url, PASSWORD));
 });
 

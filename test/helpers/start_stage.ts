@@ -17,9 +17,6 @@ import { runHere } from "./run_here.ts";
 
 type Env = Readonly<Record<string, string>>;
 
-/** A value of GATEPOST_SECRET_KEY. */
-export const KEY = Buffer.alloc(32, 7).toString("base64");
-
 /** Starts a server from its source, and kills it at the end of the test. */
 export async function start(t: TestContext, options: ServerOptions): Promise<RunningServer> {
   const server = await startServer({ entry: SOURCE_ENTRY, ...options });
