@@ -1,64 +1,19 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { setImmediate as nextTurn } from "node:timers/promises";
-import { type Keep, respondOnce } from "../../src/api/idempotency.ts";
-import type { HttpRequest, HttpResponse } from "../../src/base/http_message.ts";
-import { newId } from "../../src/base/id.ts";
+import type { Keep } from "../../src/api/idempotency.ts";
+import type { HttpResponse } from "../../src/base/http_message.ts";
 import { Problem } from "../../src/base/problem.ts";
-import {
-  type Database,
-  OutcomeUnknownError,
-  UnavailableError,
-} from "../../src/database/database.ts";
-import { createMemoryDatabase } from "../../src/database/memory.ts";
-import type { Sql } from "../../src/database/sql.ts";
-import { insertEvent, listDispatched } from "../../src/store/events.ts";
 import { purge } from "../../src/store/purge.ts";
-import { backendCaller, sampleRequest } from "../helpers/http_request.ts";
+import {
+  CALLER,
+  DAY_MS,
+  LEASE_MS,
+  refused,
+  type Sent,
+  stage,
+} from "../helpers/idempotency_stage.ts";
 
-const CALLER = backendCaller(Infinity);
 const RETENTION = { eventsMs: 1_000, auditMs: 1_000 };
-const LEASE_MS = 20_000;
-const DAY_MS = 86_400_000;
-
-type Run = (keep: Keep) => Promise<HttpResponse>;
-
-interface Sent extends Partial<Omit<HttpRequest, "readBody">> {
-  readonly key?: string;
-  readonly asked?: string | Uint8Array;
-  readonly caller?: typeof CALLER | undefined;
-}
-
-/** A database, and requests with key "k1" and body "{}" from one caller, changed as given. */
-function stage(database: Database = createMemoryDatabase()) {
-  const clock = { nowMs: 1_000 };
-  let runs = 0;
-
-  /** Stores an event and its response together, as endpoints do. */
-  const dispatch = async (keep: Keep): Promise<HttpResponse> => {
-    const body = String(++runs);
-    const id = newId("e", clock.nowMs);
-    const event = { id, name: "a", json: body, subject: undefined, createdAtMs: clock.nowMs };
-    const response = { status: 201, headers: { "X-Run": body, "set-cookie": ["a", "b"] }, body };
-    await database.write([insertEvent(event), ...keep(response)]);
-    return response;
-  };
-  async function send(sent: Sent = {}, run: Run = dispatch) {
-    const { key = "k1", asked = "{}", ...more } = sent;
-    const caller = "caller" in sent ? sent.caller : CALLER;
-    const headers = { "idempotency-key": key, ...more.headers };
-    const request = sampleRequest({ method: "POST", path: "/orders", ...more, headers });
-    const services = { database, now: () => clock.nowMs };
-    const { body, ...rest } = await respondOnce(services, { request, caller }, () => asked, run);
-    assert.ok(!(body instanceof ReadableStream));
-    return { ...rest, body: body === undefined ? undefined : Buffer.from(body).toString() };
-  }
-  const countEvents = async () => (await listDispatched(database)).length;
-  return { database, clock, send, dispatch, countEvents };
-}
-
-const refused = (status: number) => (error: unknown) =>
-  error instanceof Problem && error.status === status;
 
 test("a repeat gets the first response with its headers, and runs nothing", async () => {
   const { send, countEvents } = stage();
@@ -203,49 +158,13 @@ test("without a key a request runs each time, and no key is stored", async () =>
 });
 
 test("a request with a key takes two commits: claim, then event and response", async () => {
-  const memory = createMemoryDatabase();
   const sizes: number[] = [];
-  const { send } = stage({
-    ...memory,
-    write(batch) {
-      sizes.push(batch.length);
-      return memory.write(batch);
-    },
+  const { send } = stage((batch, _, store) => {
+    sizes.push(batch.length);
+    return store(batch);
   });
   await send();
   assert.deepEqual(sizes, [1, 2]);
-});
-
-test("a request whose lease has ended is taken over, and stores nothing itself", async () => {
-  const { send, dispatch, clock, countEvents } = stage();
-  const held = Promise.withResolvers<void>();
-  const dead = send({}, (keep) => held.promise.then(() => dispatch(keep)));
-  clock.nowMs += LEASE_MS - 1;
-  await assert.rejects(send(), refused(409));
-  clock.nowMs += 1;
-  const taken = await send();
-  held.resolve();
-  assert.deepEqual(await dead, taken); // the process was not dead but stopped for a while
-  assert.equal(await countEvents(), 1);
-});
-
-test("only one repeat at a time takes over a request whose lease has ended", async () => {
-  const { send, clock } = stage();
-  const [dead, held] = [1, 2].map(() => Promise.withResolvers<HttpResponse>());
-  assert.ok(dead && held);
-  const first = send({}, () => dead.promise);
-  await nextTurn();
-  clock.nowMs += LEASE_MS;
-  const second = send({}, () => held.promise);
-  await nextTurn();
-  await assert.rejects(send(), { status: 409, code: "key_in_use" });
-  dead.reject(new Error("failed"));
-  await assert.rejects(first, { message: "failed" });
-  await nextTurn();
-  await assert.rejects(send(), { status: 409, code: "key_in_use" });
-  held.resolve({ status: 200, body: "second" });
-  assert.equal((await second).body, "second");
-  assert.equal((await send()).body, "second");
 });
 
 test("a day later a key may be used for another request, which is kept for a day", async () => {
@@ -257,21 +176,6 @@ test("a day later a key may be used for another request, which is kept for a day
   assert.deepEqual(await send({ asked: "[]" }), other);
   await assert.rejects(send(), refused(422));
   assert.equal(await countEvents(), 2);
-});
-
-test("a handler that runs long keeps renewing its lease", async (t) => {
-  t.mock.timers.enable({ apis: ["setInterval"] });
-  const { send, dispatch, clock } = stage();
-  const held = Promise.withResolvers<void>();
-  const first = send({}, (keep) => held.promise.then(() => dispatch(keep)));
-  await nextTurn();
-  for (let passedMs = 0; passedMs < 10 * LEASE_MS; passedMs += LEASE_MS / 4) {
-    clock.nowMs += LEASE_MS / 4;
-    t.mock.timers.tick(LEASE_MS / 4);
-    await assert.rejects(send(), refused(409));
-  }
-  held.resolve();
-  assert.deepEqual(await send(), await first);
 });
 
 test("a response is kept for a day, and then purged", async () => {
@@ -287,92 +191,4 @@ test("a response is kept for a day, and then purged", async () => {
   await sweep();
   const rows = await database.query({ sql: "SELECT 1 FROM idempotency_keys", params: [] });
   assert.deepEqual(rows, []);
-});
-
-/** What happens to the write of the event and the response, whose outcome is unknown. */
-const FATES = ["stored", "never stored", "stored after a repeat", "stored before a repeat"];
-for (const fate of FATES) {
-  test(`a repeat makes no second event after an unknown outcome: ${fate}`, async () => {
-    const memory = createMemoryDatabase();
-    let writes = 0;
-    let late: readonly Sql[] = [];
-    const { send, countEvents } = stage({
-      ...memory,
-      async write(batch) {
-        if (++writes !== 2) return memory.write(batch);
-        if (fate === "stored") await memory.write(batch);
-        late = batch;
-        throw new OutcomeUnknownError("unknown");
-      },
-    });
-    await assert.rejects(send(), OutcomeUnknownError);
-    if (fate === "stored before a repeat") await memory.write(late);
-    const isKnown = fate === "stored" || fate === "stored before a repeat";
-    const repeat = await send();
-    assert.equal(repeat.body, isKnown ? "1" : "2");
-    if (fate === "stored after a repeat") {
-      await assert.rejects(memory.write(late), { name: "ConflictError" });
-    }
-    assert.deepEqual(await send(), repeat);
-    assert.equal(await countEvents(), 1);
-  });
-}
-
-test("a response that cannot be stored is sent all the same, and a repeat runs", async () => {
-  const memory = createMemoryDatabase();
-  let writes = 0;
-  const { send } = stage({
-    ...memory,
-    async write(batch) {
-      if (++writes === 2) throw new UnavailableError("full");
-      return memory.write(batch);
-    },
-  });
-  let runs = 0;
-  const run = async (): Promise<HttpResponse> => ({ status: 202, body: String(++runs) });
-  assert.equal((await send({}, run)).body, "1");
-  assert.equal((await send({}, run)).body, "2");
-  assert.equal((await send({}, run)).body, "2");
-});
-
-test("a request that is taken over while it runs is 409 and stores nothing", async () => {
-  const memory = createMemoryDatabase();
-  const { send, dispatch, countEvents, clock } = stage(memory);
-  const [slow, fast] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
-  const first = send({}, (keep) => slow.promise.then(() => dispatch(keep)));
-  clock.nowMs += LEASE_MS;
-  const second = send({}, (keep) => fast.promise.then(() => dispatch(keep)));
-  await nextTurn();
-  slow.resolve();
-  await assert.rejects(first, refused(409)); // overtaken: it stored nothing
-  assert.equal(await countEvents(), 0);
-  fast.resolve();
-  assert.deepEqual(await send({}), await second);
-  assert.equal(await countEvents(), 1);
-});
-
-test("a claim whose outcome is unknown is released", async () => {
-  const memory = createMemoryDatabase();
-  let writes = 0;
-  const { send } = stage({
-    ...memory,
-    async write(batch) {
-      const changes = await memory.write(batch);
-      if (++writes === 1) throw new OutcomeUnknownError("unknown");
-      return changes;
-    },
-  });
-  await assert.rejects(send(), OutcomeUnknownError);
-  assert.equal((await send()).status, 201);
-});
-
-test("one of 200 simultaneous requests runs", async (t) => {
-  const { send, countEvents } = stage();
-  const settled = await Promise.allSettled(Array.from({ length: 200 }, () => send()));
-  const responses = settled.flatMap((each) => each.status === "fulfilled" ? [each.value.body] : []);
-  const refusals = settled.flatMap((each) => each.status === "rejected" ? [each.reason] : []);
-  t.diagnostic(`${responses.length} responses, ${refusals.length} refusals`);
-  assert.deepEqual([...new Set(responses)], ["1"]);
-  assert.ok(refusals.every(refused(409)));
-  assert.equal(await countEvents(), 1);
 });
