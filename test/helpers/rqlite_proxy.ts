@@ -1,6 +1,5 @@
 import { createServer, type ServerResponse } from "node:http";
 import { buffer } from "node:stream/consumers";
-import type { TestContext } from "node:test";
 import { listen } from "./listen.ts";
 
 /** Handles a request to a proxy; if it returns false, the request is forwarded. */
@@ -12,7 +11,11 @@ export type HandleProxied = (
 ) => boolean | Promise<boolean>;
 
 /** Starts a proxy of the node at `url`; it forwards what `handle` does not respond to. */
-export async function startRqliteProxy(t: TestContext, url: string, handle: HandleProxied) {
+export async function startRqliteProxy(
+  t: { after(end: () => void): void },
+  url: string,
+  handle: HandleProxied,
+) {
   const server = createServer(async (request, response) => {
     const { url: path = "", method = "" } = request;
     const body = method === "GET" ? null : new Uint8Array(await buffer(request));
