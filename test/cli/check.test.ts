@@ -10,13 +10,10 @@ import {
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { test } from "node:test";
-import { fileURLToPath } from "node:url";
 import { VARIABLES } from "../../src/config.ts";
 import { openSqliteDatabase } from "../../src/database/sqlite.ts";
 import { sql } from "../../src/database/sql.ts";
 import { openCommandLine, readJson } from "../helpers/command_line.ts";
-
-const ENDPOINTS = fileURLToPath(new URL("../fixtures/endpoints", import.meta.url));
 
 test("check shows the value of every variable, but only whether a secret is set", async (t) => {
   const cli = await openCommandLine(t);
@@ -179,133 +176,6 @@ test("check exits 1 where the key of an encrypted database is missing or wrong",
   assert.deepEqual([lacking.code, both.code], [1, 0]);
 });
 
-test("check lists the routes and cronjobs of endpoint modules", async (t) => {
-  const cli = await openCommandLine(t);
-
-  const checked = await cli.runWith({ env: { GATEPOST_ENDPOINTS: ENDPOINTS } }, "check");
-
-  assert.equal(checked.code, 0, checked.stderr);
-  assert.match(checked.stdout, /^ {2}METHOD +PATH +ACCESS +EMITS +FILE$/m);
-  assert.match(checked.stdout, /^ {2}POST +\/orders\/:id +orders +order\.created.*orders\.ts$/m);
-  assert.match(checked.stdout, /^ {2}GET +\/ping +public +- /m);
-  assert.match(checked.stdout, /^ {2}tick +5m +.+tick\.mjs$/m);
-});
-
-test("check warns of scopes without a description for the consent page", async (t) => {
-  const cli = await openCommandLine(t);
-  const folder = join(cli.folder, "endpoints");
-  mkdirSync(folder);
-  const at = (path: string, scope: string) =>
-    `{ method: "GET", path: "${path}", scope: ${scope}, emits, handle() {} }`;
-  writeFileSync(
-    join(folder, "orders.mjs"),
-    `const emits = { paid: { description: "Paid", scope: "cash" } };
-     export const one = ${at("/1", '["orders", "consumer"]')}, two = ${at("/2", '"refunds"')};
-     export const scopes = { orders: "Place orders" };`,
-  );
-
-  const people = await cli.runWith({ env: { GATEPOST_ENDPOINTS: folder } }, "check");
-  const json = await cli.runWith({ env: { GATEPOST_ENDPOINTS: folder } }, "check", "--json");
-
-  assert.equal(people.code, 0, people.stderr);
-  const [, warnings = ""] = people.stdout.split("\nWarnings\n");
-  assert.match(warnings, /^ {2}Scope refunds has no desc.*scopes = \{ "refunds": "…" \}\n$/m);
-  assert.match(warnings, /^ {2}Scope cash has no description /m, "the scope of an event");
-  const { ok, warnings: listed } = readJson(json);
-  assert.equal(ok, true);
-  assert.deepEqual(listed, warnings.trim().split("\n  "));
-});
-
-test("check prints the output of a module to standard error", async (t) => {
-  const cli = await openCommandLine(t, { ownProcess: true });
-  writeFileSync(join(cli.folder, "a.mjs"), 'console.log("loading"); console.table([1]);');
-  const env = { GATEPOST_ENDPOINTS: cli.folder };
-  const json = await cli.runWith({ env }, "check", "--json");
-  assert.equal(readJson(json)["ok"], true);
-  assert.match(json.stderr, /^loading\n┌/);
-});
-
-test("check warns of a path parameter in the notation of OpenAPI", async (t) => {
-  const cli = await openCommandLine(t);
-  const folder = join(cli.folder, "endpoints");
-  mkdirSync(folder);
-  const at = (path: string) => `{ method: "GET", path: "${path}", public: true, handle() {} }`;
-  const paths = ["/a/{id}", "/b/:id{x}", "/c{/:id}?", "/d/{e}?"];
-  writeFileSync(join(folder, "a.mjs"), `export const all = [${paths.map(at)}];`);
-
-  const json = await cli.runWith({ env: { GATEPOST_ENDPOINTS: folder } }, "check", "--json");
-
-  const { warnings } = readJson(json);
-  assert.deepEqual([warnings].flat().filter((line) => !String(line).startsWith("GATEPOST_")), [
-    'GET /a/{id} matches only the text "id"; write the parameter as :id',
-  ]);
-});
-
-test("check warns of an event that two endpoints declare with different schemas", async (t) => {
-  const cli = await openCommandLine(t);
-  const folder = join(cli.folder, "endpoints");
-  mkdirSync(folder);
-  const event = (schema?: object) => ({ description: "Paid", schema });
-  const [text, number] = [event({ type: "string" }), event({ type: "number" })];
-  const at = (path: string, emits: object) => `{ method: "GET", path: "${path}", public: true,
-    emits: ${JSON.stringify(emits)}, handle() {} }`;
-  const endpoints = [
-    at("/a", { paid: text, same: text, once: text }),
-    at("/b", { paid: number, same: text, once: event() }),
-  ];
-  writeFileSync(join(folder, "a.mjs"), `export const all = [${endpoints}];`);
-
-  const json = await cli.runWith({ env: { GATEPOST_ENDPOINTS: folder } }, "check", "--json");
-
-  const { warnings } = readJson(json);
-  assert.deepEqual([warnings].flat().filter((line) => !String(line).startsWith("GATEPOST_")), [
-    "Event paid is declared with different schemas; the documents show the first",
-  ]);
-});
-
-test("check lists exports and files that look like endpoints and are not served", async (t) => {
-  const cli = await openCommandLine(t);
-  const folder = join(cli.folder, "endpoints");
-  mkdirSync(folder);
-  const file = join(folder, "orders.mjs");
-  writeFileSync(file, 'export default { get: { method: "GET", path: "/" } };');
-  writeFileSync(join(folder, "page.tsx"), "");
-
-  const people = await cli.runWith({ env: { GATEPOST_ENDPOINTS: folder } }, "check");
-  const json = await cli.runWith({ env: { GATEPOST_ENDPOINTS: folder } }, "check", "--json");
-
-  assert.equal(people.code, 0, people.stderr);
-  const section = /\nPassed over\n.*\n.*page\.tsx\n {2}default\.get {2}\S+orders\.mjs\n/;
-  assert.match(people.stdout, section);
-  assert.deepEqual(readJson(json)["passed_over"], [
-    { file: join(folder, "page.tsx"), export: null },
-    { file, export: "default.get" },
-  ]);
-});
-
-test("check lists every load error of every module, and exits 1", async (t) => {
-  const cli = await openCommandLine(t);
-  const folder = join(cli.folder, "endpoints");
-  mkdirSync(folder);
-  writeFileSync(join(folder, "syntax.js"), "export const = 1;");
-  writeFileSync(
-    join(folder, "shape.js"),
-    'export const order = { method: "GOT", path: "/backend/x", handle() {} };',
-  );
-
-  const people = await cli.runWith({ env: { GATEPOST_ENDPOINTS: folder } }, "check");
-  const json = await cli.runWith({ env: { GATEPOST_ENDPOINTS: folder } }, "check", "--json");
-
-  assert.equal(people.code, 1);
-  assert.match(people.stderr, /syntax\.js: SyntaxError/);
-  assert.match(people.stderr, /shape\.js, export order: \/method Must be/);
-  assert.match(people.stderr, /shape\.js, export order: \/scope Is required/);
-  assert.equal(json.code, 1);
-  const { ok, faults } = readJson(json);
-  assert.equal(ok, false);
-  assert.ok(Array.isArray(faults) && faults.length >= 3);
-});
-
 test("check exits 2 on a bad configuration, every error on a line of its own", async (t) => {
   const cli = await openCommandLine(t);
 
@@ -314,17 +184,6 @@ test("check exits 2 on a bad configuration, every error on a line of its own", a
 
   assert.equal(checked.code, 2);
   assert.equal(checked.stderr.trimEnd().split("\n").length, 2);
-});
-
-test("check ends by itself when a module has left a timer running", async (t) => {
-  const cli = await openCommandLine(t, { ownProcess: true });
-  const folder = join(cli.folder, "endpoints");
-  mkdirSync(folder);
-  writeFileSync(join(folder, "timer.js"), "setInterval(() => {}, 1000);");
-
-  const checked = await cli.runWith({ env: { GATEPOST_ENDPOINTS: folder } }, "check");
-
-  assert.equal(checked.code, 0);
 });
 
 test("check shows the warnings of the server's start", async (t) => {
