@@ -10,14 +10,15 @@ import fs, {
   symlinkSync,
   writeFileSync,
 } from "node:fs";
-import { syncBuiltinESMExports } from "node:module";
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { setTimeout as sleep } from "node:timers/promises";
-import { test } from "node:test";
+import { test, type TestContext } from "node:test";
 import { acquirePresence } from "../../src/database/presence.ts";
 import { openSqliteDatabase } from "../../src/database/sqlite.ts";
 import { openCommandLine, readItems, readJson } from "../helpers/command_line.ts";
+import { put } from "../helpers/put.ts";
+import { replaceFs } from "../helpers/replace_fs.ts";
 import { mountSmallDisk } from "../helpers/small_disk.ts";
 
 /** Makes the database larger, with `count` rows of ten kilobytes. */
@@ -32,6 +33,13 @@ function fill(path: string, count: number): void {
   database.close();
 }
 
+/** A command line whose database has user alice, and the name of a copy of the database. */
+async function openWithAlice(t: TestContext, options: { readonly ownProcess?: boolean } = {}) {
+  const cli = await openCommandLine(t, options);
+  await cli.run("user", "add", "alice");
+  return { cli, copy: join(cli.folder, "copy.db") };
+}
+
 /** Waits until a backup is under way; fails if its process ends first. */
 async function waitForPartial(copy: string, child: ChildProcess): Promise<void> {
   while (!existsSync(`${copy}.partial`)) {
@@ -41,9 +49,7 @@ async function waitForPartial(copy: string, child: ChildProcess): Promise<void> 
 }
 
 test("backup makes a private copy that the command line and SQLite open", async (t) => {
-  const cli = await openCommandLine(t);
-  await cli.run("user", "add", "alice");
-  const copy = join(cli.folder, "copy.db");
+  const { cli, copy } = await openWithAlice(t);
 
   const backup = await cli.run("backup", copy, "--json");
 
@@ -76,8 +82,7 @@ test("backup of another program's database, or a newer one, is refused in one li
 });
 
 test("backup to a disk that is too small leaves nothing there", async (t) => {
-  const cli = await openCommandLine(t);
-  await cli.run("user", "add", "alice");
+  const { cli } = await openWithAlice(t);
   let bytes = statSync(cli.databasePath).size - 8192;
   const disk = mountSmallDisk(t, bytes);
   if (disk === undefined) return;
@@ -92,9 +97,7 @@ test("backup to a disk that is too small leaves nothing there", async (t) => {
 });
 
 test("backup refuses to replace a file, and leaves it unchanged", async (t) => {
-  const cli = await openCommandLine(t);
-  await cli.run("user", "add", "alice");
-  const copy = join(cli.folder, "copy.db");
+  const { cli, copy } = await openWithAlice(t);
   writeFileSync(copy, "precious");
 
   const refused = await cli.run("backup", copy);
@@ -105,18 +108,11 @@ test("backup refuses to replace a file, and leaves it unchanged", async (t) => {
 });
 
 test("backup does not replace a file that appears while the copy is made", async (t) => {
-  const cli = await openCommandLine(t);
-  await cli.run("user", "add", "alice");
-  const copy = join(cli.folder, "copy.db");
+  const { cli, copy } = await openWithAlice(t);
   const link = fs.linkSync;
-  const mocked = t.mock.method(fs, "linkSync", (from: string, to: string) => {
+  replaceFs(t, "linkSync", (from, to) => {
     writeFileSync(copy, "precious");
     link(from, to);
-  });
-  syncBuiltinESMExports();
-  t.after(() => {
-    mocked.mock.restore();
-    syncBuiltinESMExports();
   });
 
   const refused = await cli.run("backup", copy);
@@ -128,9 +124,7 @@ test("backup does not replace a file that appears while the copy is made", async
 });
 
 test("backup refuses the name of a link to a missing file", async (t) => {
-  const cli = await openCommandLine(t);
-  await cli.run("user", "add", "alice");
-  const link = join(cli.folder, "copy.db");
+  const { cli, copy: link } = await openWithAlice(t);
   symlinkSync(join(cli.folder, "unmounted", "copy.db"), link);
   const refused = await cli.run("backup", link);
   assert.equal(refused.code, 1);
@@ -139,8 +133,7 @@ test("backup refuses the name of a link to a missing file", async (t) => {
 });
 
 test("backup refuses the names of the database's own files", async (t) => {
-  const cli = await openCommandLine(t);
-  await cli.run("user", "add", "alice");
+  const { cli } = await openWithAlice(t);
   const link = join(cli.folder, "link");
   symlinkSync(cli.folder, link);
   for (const end of ["journal", "wal", "shm", "process-c1"]) {
@@ -166,9 +159,7 @@ test("backup fails in one line where there is no database or no folder", async (
 });
 
 test("backup leaves another backup's partial file alone", async (t) => {
-  const cli = await openCommandLine(t);
-  await cli.run("user", "add", "alice");
-  const copy = join(cli.folder, "copy.db");
+  const { cli, copy } = await openWithAlice(t);
   writeFileSync(`${copy}.partial`, "another's");
 
   const refused = await cli.run("backup", copy);
@@ -180,14 +171,13 @@ test("backup leaves another backup's partial file alone", async (t) => {
 });
 
 test("backup of a damaged database fails and leaves no copy", async (t) => {
-  const cli = await openCommandLine(t);
-  await cli.run("user", "add", "alice");
+  const { cli, copy } = await openWithAlice(t);
   fill(cli.databasePath, 100);
   const bytes = readFileSync(cli.databasePath);
   bytes.fill(0x5a, 60_000, 120_000); // whole pages in the middle
   writeFileSync(cli.databasePath, bytes);
 
-  const refused = await cli.run("backup", join(cli.folder, "copy.db"));
+  const refused = await cli.run("backup", copy);
 
   assert.equal(refused.code, 1);
   assert.match(refused.stderr, /damaged|malformed/);
@@ -195,8 +185,7 @@ test("backup of a damaged database fails and leaves no copy", async (t) => {
 });
 
 test("backup during writes has one state: each batch whole or not at all", async (t) => {
-  const cli = await openCommandLine(t, { ownProcess: true });
-  await cli.run("user", "add", "alice");
+  const { cli, copy } = await openWithAlice(t, { ownProcess: true });
   fill(cli.databasePath, 2_000);
   const database = openSqliteDatabase(cli.databasePath);
   let batches = 0;
@@ -205,13 +194,10 @@ test("backup during writes has one state: each batch whole or not at all", async
   const writing = (async () => {
     while (!isDone) {
       batches++;
-      await database.write(["a", "b"].map((half) => ({
-        sql: "INSERT INTO settings (name, value) VALUES (?1, ?2)",
-        params: [`${half}${batches}`, "x".repeat(2_000)],
-      })));
+      const value = "x".repeat(2_000);
+      await database.write(["a", "b"].map((half) => put(`${half}${batches}`, value)));
     }
   })();
-  const copy = join(cli.folder, "copy.db");
 
   const before = batches;
   const backup = await cli.run("backup", copy);
@@ -236,10 +222,8 @@ test("backup during writes has one state: each batch whole or not at all", async
 
 for (const signal of ["SIGINT", "SIGTERM"] as const) {
   test(`backup that ${signal} interrupts exits 1 and leaves nothing behind`, async (t) => {
-    const cli = await openCommandLine(t);
-    await cli.run("user", "add", "alice");
+    const { cli, copy } = await openWithAlice(t);
     fill(cli.databasePath, 10_000);
-    const copy = join(cli.folder, "copy.db");
     const child = cli.start("backup", copy);
     const exited = once(child, "exit");
 
@@ -253,8 +237,7 @@ for (const signal of ["SIGINT", "SIGTERM"] as const) {
 }
 
 test("backup removes the files that killed backups have left in its folder", async (t) => {
-  const cli = await openCommandLine(t);
-  await cli.run("user", "add", "alice");
+  const { cli } = await openWithAlice(t);
   fill(cli.databasePath, 10_000);
   const copies = () => readdirSync(cli.folder).filter((name) => !name.startsWith("gatepost.db"));
   const monday = join(cli.folder, "monday.db");
@@ -274,9 +257,7 @@ test("backup removes the files that killed backups have left in its folder", asy
 });
 
 test("backup does not remove the file of a running backup into the same folder", async (t) => {
-  const cli = await openCommandLine(t);
-  await cli.run("user", "add", "alice");
-  const copy = join(cli.folder, "copy.db");
+  const { cli, copy } = await openWithAlice(t);
   const presence = acquirePresence(join(cli.folder, ".gatepost-copy"), "c1-copy.db.partial");
   t.after(presence.close);
   writeFileSync(`${copy}.partial`, "half of it");
@@ -305,8 +286,7 @@ test("backup of an encrypted database needs no key, and the copy is encrypted", 
 });
 
 test("backup to standard output or to a device is refused in one line", async (t) => {
-  const cli = await openCommandLine(t);
-  await cli.run("user", "add", "alice");
+  const { cli } = await openWithAlice(t);
   const dash = await cli.run("backup", "-");
   const device = await cli.run("backup", "/dev/null");
   assert.deepEqual([dash.code, device.code], [2, 1]);

@@ -1,7 +1,6 @@
 import assert from "node:assert/strict";
-import { spawn } from "node:child_process";
-import { once } from "node:events";
-import fs, {
+import { spawnSync } from "node:child_process";
+import {
   chmodSync,
   chownSync,
   copyFileSync,
@@ -16,15 +15,16 @@ import fs, {
   truncateSync,
   writeFileSync,
 } from "node:fs";
-import { syncBuiltinESMExports } from "node:module";
 import { dirname, join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { test, type TestContext } from "node:test";
 import { createSeal } from "../../src/base/seal.ts";
 import { createEngine } from "../../src/database/engine.ts";
 import { type CommandLine, openCommandLine, readItems, readJson } from "../helpers/command_line.ts";
+import { configOf } from "../helpers/config.ts";
 import { SOURCE_ENTRY } from "../helpers/gatepost.ts";
 import { runNode, startServer } from "../helpers/process.ts";
+import { replaceFs } from "../helpers/replace_fs.ts";
 import { mountSmallDisk } from "../helpers/small_disk.ts";
 
 /** A command line with a backup that has only alice, while the database has bob too. */
@@ -38,10 +38,24 @@ async function openWithBackup(t: TestContext, env: Record<string, string> = {}) 
   return { cli, copy };
 }
 
-async function userNames(cli: CommandLine): Promise<unknown[]> {
-  const list = await cli.run("user", "list", "--json");
+async function userNames(cli: CommandLine, env: Record<string, string> = {}): Promise<unknown[]> {
+  const list = await cli.runWith({ env }, "user", "list", "--json");
   assert.equal(list.code, 0, list.stderr);
   return readItems(list).map((user) => user["username"]).sort();
+}
+
+/** Restores in the last second of January 2030. */
+async function restoreInJanuary(cli: CommandLine, copy: string) {
+  const engine = await createEngine(configOf({ GATEPOST_DATABASE: cli.databasePath }));
+  const nowMs = Date.UTC(2030, 0, 31, 23, 59, 59, 500);
+  return engine.restore(copy, createSeal(), nowMs, AbortSignal.any([]));
+}
+
+/** Kills a server on the database after adding these users; their log stays. */
+async function crashServer(cli: CommandLine, ...users: readonly string[]): Promise<void> {
+  const server = await startServer({ entry: SOURCE_ENTRY, folder: cli.folder });
+  for (const name of users) assert.equal((await cli.run("user", "add", name)).code, 0);
+  await server.kill();
 }
 
 async function assertRefused(cli: CommandLine, file: string, says: RegExp): Promise<void> {
@@ -74,13 +88,8 @@ test("restore makes a private database of a backup, and keeps the old database",
 test("restore keeps the old database on a file system without links too", async (t) => {
   const { cli, copy } = await openWithBackup(t);
   const old = readFileSync(cli.databasePath);
-  const mocked = t.mock.method(fs, "linkSync", () => {
+  replaceFs(t, "linkSync", () => {
     throw Object.assign(new Error("operation not permitted"), { code: "EPERM", syscall: "link" });
-  });
-  syncBuiltinESMExports();
-  t.after(() => {
-    mocked.mock.restore();
-    syncBuiltinESMExports();
   });
 
   const restored = await cli.run("restore", copy, "--json");
@@ -94,14 +103,12 @@ test("restore makes the database and its folder where they do not exist", async 
   const { cli, copy } = await openWithBackup(t);
   const there = { GATEPOST_DATABASE: join(cli.folder, "new", "data", "other.db") };
   assert.equal((await cli.runWith({ env: there }, "restore", copy)).code, 0);
-  const list = await cli.runWith({ env: there }, "user", "list", "--json");
-  assert.deepEqual(readItems(list).map((user) => user["username"]), ["alice"]);
+  assert.deepEqual(await userNames(cli, there), ["alice"]);
 });
 
 test("restore over a database of a crashed server moves its log aside too", async (t) => {
   const { cli, copy } = await openWithBackup(t);
-  const server = await startServer({ entry: SOURCE_ENTRY, folder: cli.folder });
-  await server.kill();
+  await crashServer(cli);
   assert.ok(existsSync(`${cli.databasePath}-wal`));
   const log = readFileSync(`${cli.databasePath}-wal`);
 
@@ -120,8 +127,7 @@ test("restore keeps a symbolic link to the database, and the database's owner", 
   const isRoot = process.getuid?.() === 0;
   if (isRoot) chownSync(databasePath, 65_534, 65_534);
   const owner = statSync(databasePath).uid;
-  const there = { GATEPOST_DATABASE: link };
-  const restored = await cli.runWith({ env: there }, "restore", copy);
+  const restored = await cli.runWith({ env: { GATEPOST_DATABASE: link } }, "restore", copy);
   assert.equal(restored.code, 0, restored.stderr);
   assert.equal(realpathSync(link), realpathSync(databasePath));
   assert.equal(statSync(link).uid, owner);
@@ -146,15 +152,10 @@ test("restore refuses a backup that its user may not read", async (t) => {
   await assertRefused(cli, copy, /EACCES: permission denied.*backup\.db/);
 });
 
-for (const [what, lose] of [
-  ["lost", rmSync],
-  ["emptied", truncateSync],
-] as [string, (file: string) => void][]) {
+for (const [what, lose] of [["lost", rmSync], ["emptied", truncateSync]] as const) {
   test(`restore moves aside the log of a database that was ${what}`, async (t) => {
     const { cli, copy } = await openWithBackup(t);
-    const server = await startServer({ entry: SOURCE_ENTRY, folder: cli.folder });
-    assert.equal((await cli.run("user", "add", "carol")).code, 0);
-    await server.kill();
+    await crashServer(cli, "carol");
     lose(cli.databasePath);
     const log = readFileSync(`${cli.databasePath}-wal`);
     assert.equal((await cli.run("restore", copy)).code, 0);
@@ -201,17 +202,9 @@ test("restore to a disk that is too small changes nothing there", async (t) => {
 
 test("restore that fails halfway leaves the old database with its log in place", async (t) => {
   const { cli, copy } = await openWithBackup(t);
-  const server = await startServer({ entry: SOURCE_ENTRY, folder: cli.folder });
-  assert.equal((await cli.run("user", "add", "carol")).code, 0);
-  await server.kill();
+  await crashServer(cli, "carol");
   mkdirSync(`${cli.databasePath}.before-20300131T235959Z-shm`); // the last file that is moved aside
-  const engine = await createEngine({
-    database: { kind: "file", path: cli.databasePath },
-    databaseCredentials: undefined,
-  });
-  const nowMs = Date.UTC(2030, 0, 31, 23, 59, 59, 500);
-  const restore = engine.restore(copy, createSeal(), nowMs, AbortSignal.any([]));
-  await assert.rejects(restore, { code: "EISDIR" });
+  await assert.rejects(restoreInJanuary(cli, copy), { code: "EISDIR" });
   assert.ok(!existsSync(`${cli.databasePath}.before-20300131T235959Z`));
   assert.deepEqual(await userNames(cli), ["alice", "bob", "carol"]);
 });
@@ -225,17 +218,10 @@ test("restore replaces a database that cannot be opened", async (t) => {
 
 test("restores in the same second keep the old databases under different names", async (t) => {
   const { cli, copy } = await openWithBackup(t);
-  const seal = createSeal();
-  const engine = await createEngine({
-    database: { kind: "file", path: cli.databasePath },
-    databaseCredentials: undefined,
-  });
-  const signal = AbortSignal.any([]);
-  const nowMs = Date.UTC(2030, 0, 31, 23, 59, 59, 500);
   const names = [];
   for (const _ of [1, 2, 3]) {
-    const { keptAs = "" } = await engine.restore(copy, seal, nowMs, signal);
-    names.push(keptAs.replace(/^.*before-/, ""));
+    const { keptAs } = await restoreInJanuary(cli, copy);
+    names.push(keptAs?.replace(/^.*before-/, ""));
   }
   assert.deepEqual(names, ["20300131T235959Z", "20300201T000000Z", "20300201T000001Z"]);
 });
@@ -255,26 +241,23 @@ for (const cron of ["on", "off"]) {
 
 test("restore refuses a file that is not a sound backup, and changes nothing", async (t) => {
   const { cli, copy } = await openWithBackup(t);
-  const make = (name: string, sql: string) => {
+  const write = (name: string, content: string | Uint8Array) => {
     const path = join(cli.folder, "copy", name);
-    writeFileSync(path, readFileSync(copy));
-    const database = new DatabaseSync(path);
-    database.exec(sql);
-    database.close();
+    writeFileSync(path, content);
     return path;
   };
-  const text = join(cli.folder, "copy", "text");
-  writeFileSync(text, "x".repeat(9000));
-  const empty = join(cli.folder, "copy", "empty.db");
-  writeFileSync(empty, "");
-  const spoiled = join(cli.folder, "copy", "spoiled.db");
-  const bytes = readFileSync(copy);
-  bytes.fill(0x5a, 40_960, 81_920);
-  writeFileSync(spoiled, bytes);
-  const page = join(cli.folder, "copy", "page.db");
-  writeFileSync(page, readFileSync(copy).fill(0x5a, statSync(copy).size - 4096));
+  const make = (name: string, sql: string) => {
+    const path = write(name, readFileSync(copy));
+    using database = new DatabaseSync(path);
+    database.exec(sql);
+    return path;
+  };
+  const text = write("text", "x".repeat(9000));
+  const empty = write("empty.db", "");
+  const spoiled = write("spoiled.db", readFileSync(copy).fill(0x5a, 40_960, 81_920));
+  const page = write("page.db", readFileSync(copy).fill(0x5a, statSync(copy).size - 4096));
   const fifo = join(cli.folder, "copy", "fifo");
-  await once(spawn("mkfifo", [fifo]), "exit");
+  spawnSync("mkfifo", [fifo]);
   const logged = make("logged.db", "");
   writeFileSync(`${logged}-wal`, "a log");
 

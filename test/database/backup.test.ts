@@ -1,7 +1,6 @@
 import assert from "node:assert/strict";
 import { spawnSync } from "node:child_process";
-import fs, { readdirSync, readFileSync, writeFileSync } from "node:fs";
-import { syncBuiltinESMExports } from "node:module";
+import { readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join, resolve } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { type TestContext, test } from "node:test";
@@ -9,6 +8,7 @@ import { pathToFileURL } from "node:url";
 import { backUpSqlite } from "../../src/database/backup.ts";
 import { prepareSqliteFile } from "../../src/database/migrate.ts";
 import { makeFolder, openSqliteFile } from "../helpers/database.ts";
+import { replaceFs } from "../helpers/replace_fs.ts";
 
 const ROOT = resolve(import.meta.dirname, "../..");
 const BACKUP = pathToFileURL(join(ROOT, "src/database/backup.ts")).href;
@@ -66,13 +66,9 @@ test("a copy has the tables and indexes of the database, and no others", async (
 test("a backup whose file cannot be created fails with the error of the system", async (t) => {
   const { folder, path } = fill(t, 1);
   const error = Object.assign(new Error("disk quota exceeded"), { code: "EDQUOT" });
-  const { mock } = t.mock.method(fs, "writeFileSync", () => assert.fail(error));
-  syncBuiltinESMExports();
+  const restore = replaceFs(t, "writeFileSync", () => assert.fail(error));
   const backup = backUpSqlite(path, join(folder, "copy.db"), AbortSignal.any([]));
-  await assert.rejects(backup, error).finally(() => {
-    mock.restore();
-    syncBuiltinESMExports();
-  });
+  await assert.rejects(backup, error).finally(restore);
 });
 
 test("a backup that is interrupted fails with the reason and leaves no file", async (t) => {

@@ -4,12 +4,12 @@ import { once } from "node:events";
 import fs, {
   existsSync, mkdirSync, mkdtempSync, readdirSync, rmSync, statSync, writeFileSync,
 } from "node:fs";
-import { syncBuiltinESMExports } from "node:module";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { describe, type TestContext, test } from "node:test";
 import { UnavailableError } from "../../src/database/database.ts";
 import { acquirePresence, isAnybodyPresent } from "../../src/database/presence.ts";
+import { replaceFs } from "../helpers/replace_fs.ts";
 
 const MODULE = new URL("../../src/database/presence.ts", import.meta.url).href;
 
@@ -48,22 +48,6 @@ async function startOther(t: TestContext, path: string, name: string) {
 
 function files(path: string): string[] {
   return readdirSync(join(path, ".."));
-}
-
-/** Replaces a function of node:fs until the test ends or the returned function is called. */
-function replace<Name extends "existsSync" | "readdirSync" | "rmSync">(
-  t: TestContext,
-  name: Name,
-  call: (typeof fs)[Name],
-): () => void {
-  const { mock } = t.mock.method(fs, name, call);
-  const restore = () => {
-    mock.restore();
-    syncBuiltinESMExports();
-  };
-  syncBuiltinESMExports();
-  t.after(restore);
-  return restore;
 }
 
 /** The names of the ended processes that `forEnded` finds. */
@@ -152,7 +136,7 @@ describe("forEnded()", () => {
   test("ignores a process that closes meanwhile, and does not create its file again", async (t) => {
     const path = newDatabasePath(t);
     const [own, other] = [open(t, path, "c1"), acquirePresence(path, "c2")];
-    const restore = replace(t, "readdirSync", ((folder: string) => {
+    const restore = replaceFs(t, "readdirSync", ((folder: string) => {
       restore();
       const found = readdirSync(folder);
       other.close();
@@ -165,7 +149,7 @@ describe("forEnded()", () => {
   test("finds a process that has closed and could not remove its file", async (t) => {
     const path = newDatabasePath(t);
     const [own, other] = [open(t, path, "c1"), acquirePresence(path, "c2")];
-    const restore = replace(t, "rmSync", () => {
+    const restore = replaceFs(t, "rmSync", () => {
       throw Object.assign(new Error("read-only file system"), { code: "EROFS" });
     });
     other.close();
@@ -218,7 +202,7 @@ describe("acquirePresence()", () => {
 
   test("creates its file again if another process removed it before the lock", async (t) => {
     const path = newDatabasePath(t);
-    const restore = replace(t, "existsSync", (file) => {
+    const restore = replaceFs(t, "existsSync", (file) => {
       restore();
       rmSync(file);
       return existsSync(file);
