@@ -176,8 +176,7 @@ async function sendAll(random: Random, count: number): Promise<Map<number, numbe
       sent += requests.length;
       const bytes = requests.join("") + END;
       const harmless = bytes.replaceAll(gatepost.adminToken, "…").replace(/x{9,}/g, "x…");
-      const shown = JSON.stringify(harmless);
-      const note = `GATEPOST_SEED=${random.seed}: ${shown.slice(0, 3000)}`;
+      const note = random.describe(harmless).slice(0, 3000);
       const options = { waitMs: PATIENCE_MS, finish: true };
       const { responses } = await exchangeRaw(port, bytes, options).catch(
         (error: unknown) => assert.fail(`${String(error)} ${note}`),

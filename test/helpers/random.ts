@@ -15,6 +15,8 @@ export interface Random {
   bytes(maxLength: number): Uint8Array;
   /** `text` with one to three parts cut out, doubled, or replaced by or extended with `pieces`. */
   mutate(text: string, pieces: readonly string[]): string;
+  /** An input in a message, with the seed that repeats it. */
+  describe(input: string): string;
 }
 
 const SEED = readSeed(process.env["GATEPOST_SEED"]);
@@ -68,6 +70,7 @@ export function createRandom(start: number, seed: number = start): Random {
       }
       return mutant;
     },
+    describe: (input) => `GATEPOST_SEED=${seed}: ${JSON.stringify(input)}`,
   };
   return random;
 }
