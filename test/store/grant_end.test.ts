@@ -1,7 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { ID_LENGTH, idBound, idTimeMs, newId } from "../../src/base/id.ts";
-import { sha256 } from "../../src/base/secret.ts";
+import { idBound, idTimeMs, newId } from "../../src/base/id.ts";
 import { type Database } from "../../src/database/database.ts";
 import { sql } from "../../src/database/sql.ts";
 import {
@@ -10,16 +9,10 @@ import {
   REVOKED,
   revokeGrant,
   revokeGrantsOf,
-  revokeGrantsWithScopes,
   revokeOthersOf,
   revokeOwnOf,
 } from "../../src/store/grant_end.ts";
-import {
-  findGrant,
-  insertGrant,
-  type NewGrant,
-  rotateRefreshToken,
-} from "../../src/store/grants.ts";
+import { findGrant, insertGrant } from "../../src/store/grants.ts";
 import { loadRevocations, revocation } from "../../src/store/revocations.ts";
 import { findSession } from "../../src/store/sessions.ts";
 import {
@@ -30,7 +23,21 @@ import {
   openDatabase,
   sampleGrant,
 } from "../helpers/database.ts";
-import { HOUR_MS, NOW_MS, openWithGrant } from "../helpers/grant_stage.ts";
+import {
+  addGrants,
+  addMany,
+  callerOf,
+  countValid,
+  FIRST,
+  HOUR_MS,
+  listCodes,
+  listRevoked,
+  NOW_MS,
+  openWithGrant,
+  putCode,
+  rotate,
+  SECOND,
+} from "../helpers/grant_stage.ts";
 
 test("revokeGrant() ends a grant and its access tokens, and no other grant", async (t) => {
   const { database, grant } = await openWithGrant(t);
@@ -58,7 +65,7 @@ test("revokeBareGrant() ends one grant once, and none that has a refresh token",
   assert.deepEqual(await revoke(grant.id), [0]);
   assert.deepEqual(await revoke(grants.one.id), [1]);
   assert.deepEqual(await revoke(grants.one.id), [0]);
-  assert.deepEqual(await revoked(database, grants), ["one"]);
+  assert.deepEqual(await listRevoked(database, grants), ["one"]);
 });
 
 test("revokeGrant() disables the subscriptions made by that grant, and no others", async (t) => {
@@ -101,16 +108,7 @@ test("revoking one access token leaves the other tokens of its grant valid", asy
   const revocations = await loadRevocations(database, () => NOW_MS);
   assert.equal(revocations.has(one), true);
   assert.equal(revocations.has({ ...one, jti: `${grant.id}another` }), false);
-  const rotation = {
-    old: { grantId: grant.id, hash: sha256("first"), isGenuine: () => true },
-    state: "current" as const,
-    head: sha256("first"),
-    newHash: sha256("second"),
-    scopes: ["consumer"],
-    refreshUntilMs: NOW_MS + 30 * HOUR_MS,
-    accessUntilMs: NOW_MS + HOUR_MS,
-  };
-  assert.equal(await rotateRefreshToken(database, rotation, NOW_MS + 5), true);
+  assert.equal(await rotate(database, grant.id, FIRST, SECOND, { isGenuine: true }), true);
 });
 
 test("revokeOwnOf() ends a user's logins, and revokeAllOf() those of all users", async (t) => {
@@ -123,18 +121,18 @@ test("revokeOwnOf() ends a user's logins, and revokeAllOf() those of all users",
     theirs: sampleGrant("login", otherUser, login),
     throughApp: sampleGrant(app, user),
   };
-  for (const grant of Object.values(grants)) assert.ok(await insertGrant(database, grant));
+  await addGrants(database, grants);
   await database.write(revokeOwnOf(user, "login", NOW_MS + 1));
-  assert.deepEqual(await revoked(database, grants), ["mine"]);
+  assert.deepEqual(await listRevoked(database, grants), ["mine"]);
   await revokeAllOf(database, "login", NOW_MS + 2);
-  assert.deepEqual(await revoked(database, grants), ["mine", "theirs"]);
+  assert.deepEqual(await listRevoked(database, grants), ["mine", "theirs"]);
 });
 
 test("revokeOwnOf() of a user's console ends its codes and subscriptions alone", async (t) => {
   const database = openDatabase(t);
   const [user, other] = [await addUser(database), await addUser(database)];
   for (const [app, by] of [["console", user], ["console", other], ["login", user]] as const) {
-    await database.write([insertCode(`${app} ${by}`, app, by)]);
+    await database.write([putCode(`${app} ${by}`, app, by)]);
     await subscribe(database, `${app} ${by}`, { app, user: by, id: null });
   }
   await database.write(revokeOwnOf(user, "login", NOW_MS));
@@ -154,14 +152,14 @@ test("revokeOthersOf() ends all that acts for a user except one grant", async (t
     mine: sampleGrant(app, user),
     theirs: sampleGrant(app, other),
   };
-  for (const grant of Object.values(grants)) assert.ok(await insertGrant(database, grant));
+  await addGrants(database, grants);
   const sessions = [await addSession(database, user), await addSession(database, other)] as const;
   for (const by of [user, other]) {
-    await database.write([insertCode(by, app, by)]);
+    await database.write([putCode(by, app, by)]);
     await subscribe(database, by, { app, user: by, id: null });
   }
   await database.write(revokeOthersOf(user, grants.kept.id, NOW_MS + 1));
-  assert.deepEqual(await revoked(database, grants), ["mine"]);
+  assert.deepEqual(await listRevoked(database, grants), ["mine"]);
   assert.deepEqual(await listCodes(database), [other]);
   assert.deepEqual(await subscribed(database), [other]);
   const left = await Promise.all(sessions.map((each) => findSession(database, each, NOW_MS)));
@@ -177,13 +175,13 @@ test("revokeGrantsOf() ends grants, codes and subscriptions made ahead of the cl
   await insertGrant(database, other);
   const ahead = newId("g", NOW_MS);
   await database.write([
-    insertCode(ahead, app, user),
-    insertCode(`${ahead}0`, other.app, user),
-    insertCode("g0", app, user), // of before
+    putCode(ahead, app, user),
+    putCode(`${ahead}0`, other.app, user),
+    putCode("g0", app, user), // of before
   ]);
   for (const each of [grant, other]) await subscribe(database, each.app, { ...each, id: null });
   await database.write(revokeGrantsOf({ app }, REVOKED, early, HOUR_MS));
-  assert.deepEqual(await revoked(database, { grant, other }), ["grant"]);
+  assert.deepEqual(await listRevoked(database, { grant, other }), ["grant"]);
   assert.deepEqual(await listCodes(database), ["g0", `${ahead}0`]);
   assert.deepEqual(await subscribed(database), [other.app]);
 });
@@ -230,103 +228,6 @@ test("revokeGrantsOf() of logins ends those made up to its time, and no app's gr
   assert.equal(revocations.has(callerOf(grant)), false);
 });
 
-test("revokeGrantsWithScopes() ends grants with one of the scopes, by whole names", async (t) => {
-  const database = openDatabase(t);
-  const scopes = ["a", "b", "ab", "a-b", "%", "orders"];
-  const app = await addApp(database, { scopes });
-  const user = await addUser(database, { scopes });
-  const otherUser = await addUser(database, { scopes });
-  const grants = {
-    a: sampleGrant(app, user, { scopes: ["a"] }),
-    last: sampleGrant(app, user, { scopes: ["b", "a"] }),
-    ab: sampleGrant(app, user, { scopes: ["ab", "a-b"] }),
-    percent: sampleGrant(app, user, { scopes: ["%"] }),
-    theirs: sampleGrant(app, otherUser, { scopes: ["a"] }),
-  };
-  for (const grant of Object.values(grants)) assert.ok(await insertGrant(database, grant));
-
-  await database.write(await revokeGrantsWithScopes(database, { user }, ["a", "none"], NOW_MS + 1));
-  assert.deepEqual(await revoked(database, grants), ["a", "last"]);
-  await database.write(await revokeGrantsWithScopes(database, { user }, ["%"], NOW_MS + 2));
-  assert.deepEqual(await revoked(database, grants), ["a", "last", "percent"]);
-  await database.write(await revokeGrantsWithScopes(database, { app }, ["a"], NOW_MS + 3));
-  assert.deepEqual(await revoked(database, grants), ["a", "last", "percent", "theirs"]);
-  const revocations = await loadRevocations(database, () => NOW_MS);
-  assert.equal(revocations.has(callerOf(grants.a)), true);
-  assert.equal(revocations.has(callerOf(grants.ab)), false);
-});
-
-test("revokeGrantsWithScopes() also ends codes with one of the scopes", async (t) => {
-  const database = openDatabase(t);
-  const user = await addUser(database, { scopes: ["a", "ab"] });
-  const otherUser = await addUser(database, { scopes: ["a", "ab"] });
-  const app = await addApp(database, { scopes: ["a", "ab"] });
-  const insert = (id: string, by: string, scopes: readonly string[]) =>
-    sql`INSERT INTO codes (id, hash, app, user, scopes, redirectUri, untilMs)
-       VALUES (${id}, x'00', ${app}, ${by}, ${JSON.stringify(scopes)}, '', 1)`;
-  await database.write([
-    insert("g1", user, ["ab", "a"]),
-    insert("g2", user, ["ab"]),
-    insert("g3", otherUser, ["a"]),
-  ]);
-  const codes = async () =>
-    (await database.query<{ id: string }>(sql`SELECT id FROM codes`)).map(({ id }) => id);
-  await database.write(await revokeGrantsWithScopes(database, { user }, ["a"], NOW_MS));
-  assert.deepEqual(await codes(), ["g2", "g3"]);
-  await database.write(await revokeGrantsWithScopes(database, { app }, ["a"], NOW_MS));
-  assert.deepEqual(await codes(), ["g2"]);
-});
-
-for (const [age, from] of [["old", "g"], ["new", idBound("g", NOW_MS - 1_000)]] as const) {
-  test(`revokeGrantsWithScopes() ends very many ${age} grants in bounded writes`, async (t) => {
-    const database = openDatabase(t);
-    const app = await addApp(database);
-    await addMany(database, app, "orders", from);
-    const user = await addUser(database);
-    const others = {
-      without: sampleGrant(app, user),
-      elsewhere: sampleGrant(await addApp(database), user, { scopes: ["orders"] }),
-    };
-    for (const grant of Object.values(others)) assert.ok(await insertGrant(database, grant));
-    const { counted, changes } = countChanges(database);
-    const batch = await revokeGrantsWithScopes(counted, { app }, ["orders"], NOW_MS + 1);
-    assert.deepEqual(changes, [500, 500], "the rest, which fits one step, is left to the batch");
-    const scopes = ["orders"];
-    const made = (atMs: number) =>
-      sampleGrant(app, user, { id: idBound("g", atMs).padEnd(ID_LENGTH, "x"), scopes });
-    // A grant made from a code has the code's id, and so looks as old as the code.
-    const later = { meanwhile: made(NOW_MS), redeemed: made(NOW_MS - 10 * 60_000) };
-    for (const grant of Object.values(later)) assert.ok(await insertGrant(database, grant));
-    await counted.write(batch);
-    assert.equal(changes[2], 203);
-    assert.equal(await countValid(database), 2);
-    assert.deepEqual(await revoked(database, { ...others, ...later }), ["meanwhile", "redeemed"]);
-  });
-}
-
-test("revokeGrantsWithScopes() leaves a few grants to the batch that it returns", async (t) => {
-  const { database, grant } = await openWithGrant(t);
-  const { counted, changes } = countChanges(database);
-  const batch = await revokeGrantsWithScopes(counted, { app: grant.app }, grant.scopes, NOW_MS + 1);
-  assert.deepEqual(changes, []);
-  await database.write(batch);
-  assert.equal(await countValid(database), 0);
-});
-
-test("revokeGrantsWithScopes() without scopes does nothing", async (t) => {
-  const database = openDatabase(t);
-  assert.deepEqual(await revokeGrantsWithScopes(database, { user: "u" }, [], NOW_MS), []);
-});
-
-const insertCode = (id: string, app: string, user: string) =>
-  sql`INSERT INTO codes (id, hash, app, user, scopes, redirectUri, untilMs)
-    VALUES (${id}, x'00', ${app}, ${user}, '["consumer"]', '', 1)`;
-
-async function listCodes(database: Database): Promise<string[]> {
-  const rows = await database.query<{ id: string }>(sql`SELECT id FROM codes ORDER BY id`);
-  return rows.map(({ id }) => id);
-}
-
 /** Stores a subscription of a user through an app, by a grant where that is given. */
 async function subscribe(
   database: Database,
@@ -343,33 +244,4 @@ async function subscribe(
 async function subscribed(database: Database): Promise<string[]> {
   const select = sql`SELECT id FROM subscriptions WHERE status = 'active' ORDER BY id`;
   return (await database.query<{ id: string }>(select)).map(({ id }) => id);
-}
-
-/** Stores 1,201 valid grants of as many users. */
-async function addMany(database: Database, app: string, scope: string, from = "g"): Promise<void> {
-  await database.write([sql`INSERT INTO grants
-     (id, app, user, type, scopes, refreshUntilMs, accessUntilMs)
-     WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 1201)
-     SELECT ${from} || printf('%06d', i), ${app}, 'u' || i, 'any', ${JSON.stringify([scope])}, 0,
-       ${NOW_MS + HOUR_MS} FROM n`]);
-}
-
-async function countValid(database: Database): Promise<number> {
-  return (await database.query(sql`SELECT 1 FROM grants WHERE revokedAtMs IS NULL`)).length;
-}
-
-function callerOf({ id, app, user }: NewGrant) {
-  return { jti: `${id}0123456789abcdef`, grantId: id, sub: user ?? app, clientId: app };
-}
-
-/** The names of the grants that are revoked. */
-async function revoked(
-  database: Database,
-  grants: Readonly<Record<string, NewGrant>>,
-): Promise<string[]> {
-  const names: string[] = [];
-  for (const [name, { id }] of Object.entries(grants)) {
-    if ((await findGrant(database, id))?.revokedAtMs !== null) names.push(name);
-  }
-  return names;
 }
