@@ -3,16 +3,12 @@ import { join } from "node:path";
 import { test } from "node:test";
 import { newId } from "../../src/base/id.ts";
 import type { User } from "../../src/oauth/user.ts";
-import { ConflictError, type Database, type Page } from "../../src/database/database.ts";
-import { findValue, NEWEST } from "../../src/database/rows.ts";
+import { ConflictError, type Page } from "../../src/database/database.ts";
+import { NEWEST } from "../../src/database/rows.ts";
 import { sql } from "../../src/database/sql.ts";
-import { insertGrant } from "../../src/store/grants.ts";
 import { listPart } from "../../src/store/list.ts";
-import { insertKey } from "../../src/store/key_ring.ts";
-import { loadRevocations } from "../../src/store/revocations.ts";
-import { findSession, insertSession, isLive } from "../../src/store/sessions.ts";
+import { insertSession, isLive } from "../../src/store/sessions.ts";
 import {
-  revokeTokensOfUser,
   deleteUser,
   findUnusedFirstUser,
   findUser,
@@ -230,106 +226,6 @@ test("updateUser() stores changed fields and a new password of that user alone",
     [other, "$two", ["b"], "active"]);
 });
 
-const notBeforeMsOf = (database: Database, id: string) =>
-  findValue<number>(database, sql`SELECT notBeforeMs FROM users WHERE id = ${id}`);
-
-test("revokeTokensOfUser() ends the user's sessions and earlier tokens", async (t) => {
-  const database = openDatabase(t);
-  const user = await addUser(database);
-  const other = await addUser(database);
-  const app = await addApp(database);
-  const revocations = await loadRevocations(database, () => NOW_MS + 10);
-  const before = caller(user, app, newId("g", NOW_MS));
-  await database.write([
-    insertSession(Buffer.from("one"), user, NOW_MS, NOW_MS + HOUR_MS),
-    insertSession(Buffer.from("two"), other, NOW_MS, NOW_MS + HOUR_MS),
-  ]);
-  await database.write(revokeTokensOfUser(user, NOW_MS + 10, HOUR_MS));
-  await revocations.refresh();
-
-  assert.equal((await findSession(database, Buffer.from("one"), NOW_MS + 11))?.user, undefined);
-  assert.equal((await findSession(database, Buffer.from("two"), NOW_MS + 11))?.user, other);
-  assert.equal((await database.query(sql`SELECT 1 FROM sessions`)).length, 1);
-  assert.equal(revocations.has(before), true);
-  assert.equal(revocations.has(caller(user, app, newId("g", NOW_MS + 10))), true);
-  assert.equal(revocations.has(caller(user, app, newId("g", NOW_MS + 20))), false);
-  assert.equal(revocations.has(caller(other, app, before.grantId)), false);
-  assert.equal(await notBeforeMsOf(database, user), NOW_MS + 10);
-});
-
-test("revokeTokensOfUser() never moves notBeforeMs back", async (t) => {
-  const database = openDatabase(t);
-  const user = await addUser(database);
-  await database.write(revokeTokensOfUser(user, NOW_MS + 100, HOUR_MS));
-  await database.write(revokeTokensOfUser(user, NOW_MS, HOUR_MS));
-  assert.equal(await notBeforeMsOf(database, user), NOW_MS + 100);
-});
-
-test("revokeTokensOfUser() also holds for tokens issued with a longer lifetime", async (t) => {
-  const database = openDatabase(t);
-  const user = await addUser(database);
-  const app = await addApp(database);
-  const madeAtMs = Date.UTC(2026, 1, 1);
-  let nowMs = madeAtMs;
-  const id = newId("g", madeAtMs);
-  const key = { kid: "k1", alg: "ES256", private: "", createdAtMs: 1, signsFromMs: 1 } as const;
-  await database.write([insertKey({ ...key, tokenTtlMs: 24 * HOUR_MS })]);
-  await insertGrant(database, {
-    id,
-    app,
-    user,
-    type: "password",
-    scopes: ["consumer"],
-    refresh: undefined,
-    refreshUntilMs: 0,
-    accessUntilMs: madeAtMs + 24 * HOUR_MS,
-  });
-  // Meanwhile the service was started again with access tokens that live a minute.
-  await database.write(revokeTokensOfUser(user, madeAtMs + 1, 60_000));
-  const revocations = await loadRevocations(database, () => nowMs);
-  for (const hours of [0, 1, 23]) {
-    nowMs = madeAtMs + hours * HOUR_MS + 1;
-    await revocations.refresh();
-    assert.equal(revocations.has(caller(user, app, id)), true, `after ${hours} hours`);
-  }
-  const rows = await database.query<{ untilMs: number }>(
-    sql`SELECT untilMs FROM revocations WHERE target = ${user}`,
-  );
-  assert.ok((rows[0]?.untilMs ?? 0) >= madeAtMs + 24 * HOUR_MS);
-});
-
-test("revokeTokensOfUser() ends grants and codes made before the clock was set back", async (t) => {
-  const database = openDatabase(t);
-  const user = await addUser(database);
-  const app = await addApp(database);
-  const aheadMs = Date.UTC(2026, 2, 1);
-  const revokedMs = aheadMs - HOUR_MS;
-  const id = newId("g", aheadMs);
-  await insertGrant(database, {
-    id,
-    app,
-    user,
-    type: "password",
-    scopes: ["consumer"],
-    refresh: Buffer.from("r"),
-    refreshUntilMs: aheadMs + HOUR_MS,
-    accessUntilMs: aheadMs + HOUR_MS,
-  });
-  const code = newId("g", aheadMs);
-  await database.write([
-    sql`INSERT INTO codes (id, hash, app, user, scopes, redirectUri, untilMs)
-       VALUES (${code}, x'00', ${app}, ${user}, '["consumer"]', '', ${aheadMs})`,
-  ]);
-  await database.write(revokeTokensOfUser(user, revokedMs, HOUR_MS));
-  const revocations = await loadRevocations(database, () => revokedMs);
-  assert.equal(revocations.has(caller(user, app, id)), true);
-  const [grant] = await database.query<{ revokedAtMs: number }>(
-    sql`SELECT revokedAtMs FROM grants`,
-  );
-  assert.equal(grant?.revokedAtMs, revokedMs);
-  assert.deepEqual(await database.query(sql`SELECT 1 FROM codes`), []);
-});
-
 test("deleteUser() removes the user and the user's consents, and frees the name", async (t) => {
   const database = openDatabase(t);
   const user = await addUser(database, { username: "marta" });
@@ -346,7 +242,3 @@ test("deleteUser() removes the user and the user's consents, and frees the name"
     insertUser({ id: newId("u", NOW_MS), username: "MARTA", phc: "", scopes: [], createdAtMs: 1 }),
   ]);
 });
-
-function caller(sub: string, clientId: string, grantId: string) {
-  return { sub, clientId, grantId, jti: `${grantId}0123456789abcdef` };
-}
