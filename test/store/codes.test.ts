@@ -6,7 +6,6 @@ import { sha256 } from "../../src/base/secret.ts";
 import { revokeTokensOfApp, deleteApp } from "../../src/store/apps.ts";
 import {
   type Code,
-  type CodeRedemption,
   deleteCodesOf,
   findCode,
   findRedeemedCode,
@@ -28,11 +27,18 @@ import {
   openDatabase,
   openWithOthers,
 } from "../helpers/database.ts";
+import { sampleCode, sampleRedemption } from "../helpers/code_stage.ts";
+import { NOW_MS } from "../helpers/grant_stage.ts";
 
-const NOW_MS = Date.UTC(2026, 0, 1);
 const UNTIL_MS = NOW_MS + 60_000;
 const HASH = sha256("code");
 const REFRESH = sha256("refresh");
+/** The lifetimes of what is made from a code. */
+const REDEEMED = {
+  refresh: REFRESH,
+  refreshUntilMs: NOW_MS + 1_000_000,
+  accessUntilMs: NOW_MS + 10_000,
+};
 
 test("a code is found as it was stored, by its id and hash", async (t) => {
   const { database, code } = await openWithCode(t, { challenge: "challenge" });
@@ -103,10 +109,10 @@ test("of many redemptions at once in two processes exactly one succeeds", async 
     const code = sampleCode(app, user);
     await one.write([insertCode(code, HASH, session, NOW_MS)]);
     const results: boolean[] = await Promise.all(Array.from({ length: 8 }, (_, at) =>
-      redeemCode(databases[at % 2] ?? one, {
-        ...sampleRedemption(code),
+      redeemCode(databases[at % 2] ?? one, sampleRedemption(code, HASH, {
+        ...REDEEMED,
         refresh: sha256(`refresh ${at}`),
-      }, NOW_MS)
+      }), NOW_MS)
     ));
     assert.equal(results.filter((isWinner) => isWinner).length, 1);
     const winner = sha256(`refresh ${results.indexOf(true)}`);
@@ -234,37 +240,9 @@ test("a code can be redeemed until the last millisecond of its life", async (t) 
 
 async function openWithCode(t: TestContext, more: Partial<Code> = {}) {
   const database = await openWithOthers(t);
-  const code = { ...sampleCode(await addApp(database), await addUser(database)), ...more };
+  const code = sampleCode(await addApp(database), await addUser(database), more);
   await database.write([insertCode(code, HASH, await addSession(database, code.user), NOW_MS)]);
-  return { database, code, redemption: sampleRedemption(code) };
-}
-
-function sampleCode(app: string, user: string): Code {
-  return {
-    id: newId("g", NOW_MS),
-    app,
-    user,
-    scopes: ["consumer"],
-    redirectUri: "https://orders.example/cb",
-    challenge: null,
-    resource: null,
-    untilMs: UNTIL_MS,
-  };
-}
-
-function sampleRedemption(code: Code): CodeRedemption {
-  return {
-    id: code.id,
-    type: "authorization_code",
-    hash: HASH,
-    user: code.user,
-    app: code.app,
-    scopes: code.scopes,
-    accessScopes: code.scopes,
-    refresh: REFRESH,
-    refreshUntilMs: NOW_MS + 1_000_000,
-    accessUntilMs: NOW_MS + 10_000,
-  };
+  return { database, code, redemption: sampleRedemption(code, HASH, REDEEMED) };
 }
 
 function find(database: Database, grantId: string, hash: Uint8Array) {

@@ -14,9 +14,9 @@ import { loadRevocations } from "../../src/store/revocations.ts";
 import { findSession, insertSession } from "../../src/store/sessions.ts";
 import { revokeTokensOfUser } from "../../src/store/users.ts";
 import { addApp, addSession, addUser, openDatabase, sampleGrant } from "../helpers/database.ts";
+import { sampleCode, sampleRedemption } from "../helpers/code_stage.ts";
+import { HOUR_MS, NOW_MS } from "../helpers/grant_stage.ts";
 
-const NOW_MS = Date.UTC(2026, 0, 1);
-const HOUR_MS = 3_600_000;
 /** A time that the clock showed before it was set back. */
 const AHEAD_MS = NOW_MS + 400 * 24 * HOUR_MS;
 
@@ -106,17 +106,12 @@ test("a revoked code cannot be redeemed after the clock is set back", async (t) 
   const app = await addApp(database);
   const session = await addSession(database, user);
   const hash = sha256("code");
-  const code = {
-    id: grantId(AHEAD_MS - 1_000), app, user, scopes: ["consumer"], redirectUri: "",
-    challenge: null, untilMs: AHEAD_MS + 59_000, resource: null,
-  };
+  const lives = { id: grantId(AHEAD_MS - 1_000), untilMs: AHEAD_MS + 59_000 };
+  const code = sampleCode(app, user, lives);
   await database.write([insertCode(code, hash, session, AHEAD_MS - 1_000)]);
   await database.write(revokeTokensOfApp(app, AHEAD_MS, HOUR_MS));
   await dateEndsAhead(database, NOW_MS);
-  const redemption = {
-    ...code, hash, type: "authorization_code" as const, accessScopes: ["consumer"],
-    refresh: undefined, refreshUntilMs: AHEAD_MS, accessUntilMs: AHEAD_MS,
-  };
+  const redemption = sampleRedemption(code, hash, { accessUntilMs: AHEAD_MS });
   assert.equal(await redeemCode(database, redemption, NOW_MS + 1), false);
 });
 
@@ -150,10 +145,8 @@ test("others keep tokens, codes and sessions, and no revocation becomes shorter"
   const session = sha256("session");
   await database.write([insertSession(session, other, NOW_MS + 1, 2 * AHEAD_MS)]);
   const hash = sha256("code");
-  const code = {
-    id: grantId(AHEAD_MS - 1_000), app, user: other, scopes: ["consumer"], redirectUri: "",
-    challenge: null, untilMs: AHEAD_MS + 59_000, resource: null,
-  };
+  const lives = { id: grantId(AHEAD_MS - 1_000), untilMs: AHEAD_MS + 59_000 };
+  const code = sampleCode(app, other, lives);
   const selectLongest = sql`SELECT max(untilMs) AS untilMs FROM revocations WHERE target = ${user}`;
   await database.write([
     ...revokeTokensOfUser(user, AHEAD_MS - 1, 9 * HOUR_MS),

@@ -11,9 +11,8 @@ import { insertGrant, type NewGrant } from "../../src/store/grants.ts";
 import { purge } from "../../src/store/purge.ts";
 import { loadRevocations, type Revocations } from "../../src/store/revocations.ts";
 import { addApp, addSession, addUser, openDatabase, sampleGrant } from "../helpers/database.ts";
-
-const NOW_MS = Date.UTC(2026, 0, 1);
-const HOUR_MS = 3_600_000;
+import { sampleCode, sampleRedemption } from "../helpers/code_stage.ts";
+import { HOUR_MS, NOW_MS } from "../helpers/grant_stage.ts";
 
 test("a user has at most 100 grants of an app: each further one ends the oldest", async (t) => {
   const database = openDatabase(t);
@@ -94,32 +93,11 @@ test("a redeemed code counts as a grant, and the ended grant is refused at once"
   const [user, app] = [await addUser(database), await addApp(database)];
   const [oldest = "", next = ""] = await addMany(database, app, user, 100);
   const revocations = await loadRevocations(database, () => NOW_MS);
-  const code = {
-    id: newId("g", NOW_MS),
-    app,
-    user,
-    scopes: ["consumer"],
-    redirectUri: "https://orders.example/cb",
-    challenge: null,
-    untilMs: NOW_MS + HOUR_MS,
-  };
+  const code = sampleCode(app, user);
   const hash = sha256(code.id);
   await database.write([insertCode(code, hash, await addSession(database, user), NOW_MS)]);
-  assert.equal(
-    await redeemCode(database, {
-      id: code.id,
-      type: "authorization_code",
-      hash,
-      user,
-      app,
-      scopes: code.scopes,
-      accessScopes: code.scopes,
-      refresh: undefined,
-      refreshUntilMs: 0,
-      accessUntilMs: NOW_MS + HOUR_MS,
-    }, NOW_MS + 1, revocations),
-    true,
-  );
+  const redemption = sampleRedemption(code, hash);
+  assert.equal(await redeemCode(database, redemption, NOW_MS + 1, revocations), true);
   assert.deepEqual(await listEnded(database), [oldest]);
   const tokenOf = (id: string) => ({ jti: `${id}0`, grantId: id, sub: user, clientId: app });
   assert.equal(revocations.has(tokenOf(oldest)), true);

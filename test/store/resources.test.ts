@@ -1,15 +1,14 @@
 import assert from "node:assert/strict";
 import { test, type TestContext } from "node:test";
 import { newId } from "../../src/base/id.ts";
-import { sha256 } from "../../src/base/secret.ts";
 import { ConflictError, type Database } from "../../src/database/database.ts";
 import { insertCode, redeemCode } from "../../src/store/codes.ts";
 import { insertGrant, rotateRefreshToken } from "../../src/store/grants.ts";
 import { findResource, RESOURCES } from "../../src/store/resources.ts";
 import { addApp, addSession, addUser, openDatabase, sampleGrant } from "../helpers/database.ts";
+import { sampleCode, sampleRedemption } from "../helpers/code_stage.ts";
+import { FIRST, NOW_MS, SECOND } from "../helpers/grant_stage.ts";
 
-const NOW_MS = Date.UTC(2026, 0, 1);
-const [FIRST, SECOND] = [sha256("first"), sha256("second")];
 
 async function open(t: TestContext) {
   const database = openDatabase(t);
@@ -61,18 +60,12 @@ for (const [what, end] of ENDS) {
   test(`a code for a resource that ${what} is neither stored nor redeemed`, async (t) => {
     const { database, resource: { id: resource }, app, user } = await open(t);
     const session = await addSession(database, user);
-    const newCode = () => ({
-      id: newId("g", NOW_MS), app, user, resource, scopes: ["consumer"], challenge: null,
-      redirectUri: "https://orders.example/cb", untilMs: NOW_MS + 60_000,
-    });
-    const code = newCode();
+    const code = sampleCode(app, user, { resource });
     assert.deepEqual(await database.write([insertCode(code, FIRST, session, NOW_MS)]), [1]);
     await end(database, resource);
-    assert.deepEqual(await database.write([insertCode(newCode(), SECOND, session, NOW_MS)]), [0]);
-    const redemption = {
-      ...code, type: "authorization_code", hash: FIRST, accessScopes: ["consumer"], refresh: SECOND,
-      refreshUntilMs: NOW_MS + 60_000, accessUntilMs: NOW_MS + 60_000,
-    };
+    const later = sampleCode(app, user, { resource });
+    assert.deepEqual(await database.write([insertCode(later, SECOND, session, NOW_MS)]), [0]);
+    const redemption = sampleRedemption(code, FIRST);
     assert.equal(await redeemCode(database, redemption, NOW_MS + 1), false);
   });
 
