@@ -1,0 +1,2 @@
+/** The signal of what is never aborted. */
+export const NEVER = new AbortController().signal;
