@@ -7,6 +7,7 @@ import { sql, type Sql } from "../../src/database/sql.ts";
 import { insertAudit } from "../../src/store/audit.ts";
 import { checkSeal, loadPageKey, resealDatabase } from "../../src/database/settings.ts";
 import { openDatabase } from "../helpers/database.ts";
+import { NEVER } from "../helpers/never.ts";
 
 const [OLD, NEW] = [Buffer.alloc(32, 1), Buffer.alloc(32, 2)];
 const old = createSeal(OLD);
@@ -15,7 +16,6 @@ const fresh = createSeal(NEW);
 
 const audit = (): Sql =>
   insertAudit({ actor: "cli", action: "key.reseal", target: "database", address: null }, 1);
-const NEVER = new AbortController().signal;
 
 async function addSubscription(database: Database, id: string, seal: Seal): Promise<void> {
   const [secret, ...older] = [`whsec_${id}`, `whsec_old-${id}`, `whsec_older-${id}`]

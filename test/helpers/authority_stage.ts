@@ -14,12 +14,13 @@ import {
 } from "../../src/store/subscription_end.ts";
 import { insertSubscription } from "../../src/store/subscriptions.ts";
 import { addApp, addUser, openDatabase, sampleApp, sampleGrant } from "./database.ts";
+import { NEVER } from "./never.ts";
+import { numbers } from "./numbers.ts";
 
 export const NOW_MS = Date.UTC(2026, 0, 1, 1);
 const SEAL = createSeal(undefined);
 /** What makes a subscription active. */
 export const ACTIVE = { endpoint: undefined, status: "active" } as const;
-export const NEVER = new AbortController().signal;
 
 interface Row {
   readonly id: string;
@@ -54,7 +55,7 @@ export async function openStage(t: TestContext) {
   async function multiply(count: number): Promise<void> {
     const { id } = await subscribe();
     await database.write([
-      sql`WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < ${count - 1})
+      sql`${numbers(count - 1)}
          INSERT INTO subscriptions (id, principal, app, event, endpoint, status, secret, dueAtMs,
            createdAtMs, grantId, granted)
          SELECT id || i, principal, app, event, endpoint || i, 'paused', secret, 1, createdAtMs,

@@ -13,6 +13,7 @@ import { loadRevocations, type Revocations } from "../../src/store/revocations.t
 import { addApp, addSession, addUser, openDatabase, sampleGrant } from "../helpers/database.ts";
 import { sampleCode, sampleRedemption } from "../helpers/code_stage.ts";
 import { HOUR_MS, NOW_MS } from "../helpers/grant_stage.ts";
+import { NEVER } from "../helpers/never.ts";
 
 test("a user has at most 100 grants of an app: each further one ends the oldest", async (t) => {
   const database = openDatabase(t);
@@ -206,7 +207,7 @@ test("the purge keeps an app's 500 newest own grants once access tokens expired"
     await addGrant(database, other, null, untilMs),
   ];
   const run = (nowMs: number) =>
-    purge(database, { eventsMs: 1, auditMs: 1 }, nowMs, new AbortController().signal);
+    purge(database, { eventsMs: 1, auditMs: 1 }, nowMs, NEVER);
   await run(NOW_MS + HOUR_MS - 1); // while the access tokens live
   assert.equal((await listAll(database)).length, 1_103);
   await run(NOW_MS + HOUR_MS);

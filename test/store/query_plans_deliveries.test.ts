@@ -46,6 +46,7 @@ import {
   disableSubscription,
 } from "../../src/store/subscription_end.ts";
 import { insertSubscription, listFailing } from "../../src/store/subscriptions.ts";
+import { NEVER } from "../helpers/never.ts";
 import {
   type Case,
   EVENT,
@@ -243,7 +244,7 @@ testPlans([
     sorts: true, // what is deleted, in the order of its keys
     run: (database) => {
       const retention = { eventsMs: 1, auditMs: 1 };
-      return purge(database, retention, NOW_MS + 10_000_000, new AbortController().signal);
+      return purge(database, retention, NOW_MS + 10_000_000, NEVER);
     },
   },
 ]);

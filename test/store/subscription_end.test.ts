@@ -7,10 +7,7 @@ import { createSeal } from "../../src/base/seal.ts";
 import { type Database } from "../../src/database/database.ts";
 import { NEWEST } from "../../src/database/rows.ts";
 import { sql } from "../../src/database/sql.ts";
-import {
-  claimsOf,
-  listDueQueues,
-} from "../../src/store/deliveries.ts";
+import { claimsOf, listDueQueues } from "../../src/store/deliveries.ts";
 import { listPart } from "../../src/store/list.ts";
 import { findDelivery, listDeliveries } from "../../src/store/delivery_lists.ts";
 import { EVENT_LIST } from "../../src/store/events.ts";
@@ -29,8 +26,10 @@ import {
   insertSubscription,
   updateSubscription,
 } from "../../src/store/subscriptions.ts";
-import { insertUser } from "../../src/store/users.ts";
-import { sampleGrant } from "../helpers/database.ts";
+import { ACTIVE } from "../helpers/authority_stage.ts";
+import { addUser, sampleGrant } from "../helpers/database.ts";
+import { NEVER } from "../helpers/never.ts";
+import { numbers } from "../helpers/numbers.ts";
 import { createDataFolder } from "../helpers/process.ts";
 
 const NOW_MS = 1_900_000_000_000;
@@ -38,9 +37,8 @@ const DAY_MS = 86_400_000;
 /** The most deliveries that ending a subscription cancels, and that clearSubscription() does. */
 const [AT_ONCE, AT_MOST] = [500, 10_000];
 const EVENT = newId("e", NOW_MS);
-const GRANT = newId("g", NOW_MS);
+const [OWNER, GRANT] = ["u00000000", newId("g", NOW_MS)];
 const DISABLED = { name: "gatepost.subscription.disabled" };
-const ACTIVE = { endpoint: undefined, status: "active" } as const;
 
 let folder = "";
 let database: Database;
@@ -50,21 +48,14 @@ let seq: number;
 before(async () => {
   folder = await createDataFolder();
   database = openSqliteDatabase(join(folder, "gatepost.db"));
-  const user = {
-    id: "u00000000",
-    username: "one",
-    phc: "",
-    scopes: ["consumer"],
-    createdAtMs: NOW_MS,
-  };
+  await addUser(database, { id: OWNER, scopes: ["consumer"], createdAtMs: NOW_MS });
   await database.write([
-    insertUser(user),
     sql`INSERT INTO events (id, name, data, scopes, status, lastSubscription, createdAtMs)
        VALUES (${EVENT}, 'a', '1', '[]', 'distributed', 0, ${NOW_MS})`,
   ]);
   const refreshUntilMs = NOW_MS + 99 * DAY_MS;
   const grant = { id: GRANT, scopes: ["consumer"], refreshUntilMs };
-  await insertGrant(database, sampleGrant("login", user.id, grant));
+  await insertGrant(database, sampleGrant("login", OWNER, grant));
 });
 
 after(async () => {
@@ -77,7 +68,7 @@ beforeEach(async () => {
   await database.write([
     insertSubscription({
       id,
-      principal: "u00000000",
+      principal: OWNER,
       app: "login",
       event: "a",
       endpoint: `https://subscriber.example/${id}`,
@@ -92,7 +83,7 @@ beforeEach(async () => {
 /** Gives the subscription pending deliveries that are due. */
 async function fill(count: number): Promise<void> {
   await database.write([
-    sql`WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < ${count})
+    sql`${numbers(count)}
        INSERT INTO deliveries (id, event, subscription, status, dueAtMs)
        SELECT 'd' || substr(${EVENT}, 2) || printf('%06x%06x', ${seq}, i), ${EVENT}, ${seq},
          'pending', ${NOW_MS} FROM n`,
@@ -159,7 +150,7 @@ for (const [name, end] of ENDS) {
   test(`the deliveries that ${name} leaves are cancelled step by step`, async () => {
     await fill(2 * AT_ONCE + 700);
     await database.write(end());
-    await clearEndedSubscriptions(database, () => NOW_MS, new AbortController().signal);
+    await clearEndedSubscriptions(database, () => NOW_MS, NEVER);
     assert.equal(await countStored("pending"), 0);
     assert.equal(await countStored("cancelled"), 2 * AT_ONCE + 700);
   });
@@ -256,7 +247,7 @@ for (const [name, end] of ENDS) {
 
     await database.write(claimsOf(database, claim).release(claimed, NOW_MS));
     assert.equal(await countShown("pending"), 0);
-    await clearEndedSubscriptions(database, () => NOW_MS, new AbortController().signal);
+    await clearEndedSubscriptions(database, () => NOW_MS, NEVER);
     assert.equal(await countStored("cancelled"), 3);
   });
 }
@@ -267,12 +258,11 @@ test("the purge removes a deleted subscription together with its deliveries", as
   const count = async () =>
     (await database.query(sql`SELECT 1 FROM subscriptions WHERE seq = ${seq}`)).length;
   const retention = { eventsMs: 30 * DAY_MS, auditMs: 90 * DAY_MS };
-  const signal = new AbortController().signal;
-  await clearEndedSubscriptions(database, () => NOW_MS, signal);
-  await purge(database, retention, NOW_MS + DAY_MS, signal);
+  await clearEndedSubscriptions(database, () => NOW_MS, NEVER);
+  await purge(database, retention, NOW_MS + DAY_MS, NEVER);
   assert.equal(await count(), 1);
   assert.equal(await countStored("cancelled"), AT_ONCE + 200);
-  await purge(database, retention, NOW_MS + 32 * DAY_MS, signal);
+  await purge(database, retention, NOW_MS + 32 * DAY_MS, NEVER);
   assert.equal(await count(), 0);
   assert.equal(await countStored("cancelled"), 0);
 });

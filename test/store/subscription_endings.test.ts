@@ -4,7 +4,8 @@ import type { Database } from "../../src/database/database.ts";
 import { sql } from "../../src/database/sql.ts";
 import { clearEndedSubscriptions } from "../../src/store/subscription_end.ts";
 import { updateSubscription } from "../../src/store/subscriptions.ts";
-import { ACTIVE, NEVER, NOW_MS, openStage } from "../helpers/authority_stage.ts";
+import { ACTIVE, NOW_MS, openStage } from "../helpers/authority_stage.ts";
+import { NEVER } from "../helpers/never.ts";
 
 /** How many rows one statement changes at most. */
 const AT_ONCE = 500;
