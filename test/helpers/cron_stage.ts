@@ -106,16 +106,19 @@ export function createCounter() {
   return counter;
 }
 
-/** A run that lasts until `end` is called. */
+/** A run that lasts until `end` is called, whatever its signals say. */
 export function createLongRun() {
   const { promise, resolve } = Promise.withResolvers<void>();
-  const long = {
-    runs: 0,
+  const signals: AbortSignal[] = [];
+  return {
+    signals,
     end: resolve,
-    run() {
-      long.runs++;
+    get runs() {
+      return signals.length;
+    },
+    run(signal: AbortSignal) {
+      signals.push(signal);
       return promise;
     },
   };
-  return long;
 }

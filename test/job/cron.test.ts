@@ -1,10 +1,10 @@
 import assert from "node:assert/strict";
 import { mock, test, type TestContext } from "node:test";
 import { setImmediate as nextTurn, setTimeout as sleep } from "node:timers/promises";
-import type { Log } from "../../src/base/log.ts";
 import { createCron, type Cron } from "../../src/job/cron.ts";
+import { createLongRun } from "../helpers/cron_stage.ts";
+import { SILENT } from "../helpers/silent_log.ts";
 
-const log: Log = { debug() {}, info() {}, warn() {}, error() {} };
 const DAY_MS = 86_400_000;
 
 interface Bench {
@@ -22,7 +22,7 @@ function setUp(t: TestContext): Bench {
   const bench: Bench = {
     aheadMs: 0,
     cron: createCron({
-      log,
+      log: SILENT,
       now: Date.now,
       elapsedMs: () => Date.now() - startMs + bench.aheadMs,
     }),
@@ -32,22 +32,6 @@ function setUp(t: TestContext): Bench {
     },
   };
   return bench;
-}
-
-/** A job that runs until `end` is called. */
-function createLongJob() {
-  let end = () => {};
-  const runs: AbortSignal[] = [];
-  return {
-    runs,
-    end: () => end(),
-    run(signal: AbortSignal) {
-      runs.push(signal);
-      return new Promise<void>((resolve) => {
-        end = resolve;
-      });
-    },
-  };
 }
 
 test("a job runs for the first time after one period, and then every period", async (t) => {
@@ -107,21 +91,21 @@ test("due times that were missed during sleep lead to one run", async (t) => {
 
 test("a job never overlaps itself: a due time while it runs is skipped", async (t) => {
   const { cron, pass } = setUp(t);
-  const job = createLongJob();
+  const job = createLongRun();
   cron.start({ name: "a", everyMs: 1000, run: job.run });
   for (let i = 0; i < 5; i++) await pass(1000);
-  assert.equal(job.runs.length, 1);
+  assert.equal(job.runs, 1);
   job.end();
   await pass(999);
-  assert.equal(job.runs.length, 1);
+  assert.equal(job.runs, 1);
   await pass(1);
-  assert.equal(job.runs.length, 2);
+  assert.equal(job.runs, 2);
 });
 
 test("a slow job does not delay another one", async (t) => {
   const { cron, pass } = setUp(t);
   let runs = 0;
-  cron.start({ name: "slow", everyMs: 1000, run: createLongJob().run });
+  cron.start({ name: "slow", everyMs: 1000, run: createLongRun().run });
   cron.start({ name: "quick", everyMs: 1000, run: () => void runs++ });
   await pass(1000);
   await pass(1000);
@@ -160,7 +144,7 @@ test("Node's timers never get a delay that is too long for them", async (t) => {
   const note = ({ name }: Error) => warnings.push(name);
   process.on("warning", note);
   t.after(() => process.off("warning", note));
-  const cron = createCron({ log, now: Date.now, elapsedMs: () => performance.now() });
+  const cron = createCron({ log: SILENT, now: Date.now, elapsedMs: () => performance.now() });
   let runs = 0;
   cron.start({ name: "a", everyMs: 25 * DAY_MS, run: () => void runs++ });
   await sleep(20); // a delay that overflows becomes 1 ms
@@ -182,12 +166,12 @@ test("run() runs a job now and keeps its due times", async (t) => {
 
 test("run() returns running for a running job, and unknown for a missing one", async (t) => {
   const { cron, pass } = setUp(t);
-  const job = createLongJob();
+  const job = createLongRun();
   cron.start({ name: "a", everyMs: 1000, run: job.run });
   assert.equal(cron.run("a"), "started");
   assert.equal(cron.run("a"), "running");
   await pass(1000);
-  assert.equal(job.runs.length, 1);
+  assert.equal(job.runs, 1);
   assert.equal(cron.run("b"), "unknown");
 });
 
@@ -203,7 +187,7 @@ test("run() can do other work instead of the job", async (t) => {
 test("list() shows when each job ran, how long, and when it runs next", async (t) => {
   const { cron, pass } = setUp(t);
   const startMs = Date.now();
-  const job = createLongJob();
+  const job = createLongRun();
   cron.start({ name: "a", everyMs: 1000, run: job.run });
   const base = { name: "a", everyMs: 1000, lastError: null };
   const never = { lastAtMs: null, lastDurationMs: null };
@@ -227,7 +211,7 @@ test("start() refuses a name that is taken", (t) => {
 
 test("stop() aborts a running job, and waits for it", async (t) => {
   const { cron, pass } = setUp(t);
-  const job = createLongJob();
+  const job = createLongRun();
   cron.start({ name: "a", everyMs: 1000, run: job.run });
   await pass(1000);
   let isStopped = false;
@@ -235,15 +219,15 @@ test("stop() aborts a running job, and waits for it", async (t) => {
     isStopped = true;
   });
   await pass(4999);
-  assert.deepEqual([job.runs[0]?.aborted, isStopped], [true, false]);
+  assert.deepEqual([job.signals[0]?.aborted, isStopped], [true, false]);
   job.end();
   await stopped;
 });
 
 test("a job that ends because of stop() is not logged as failed", async (t) => {
   const { cron } = setUp(t);
-  const logged = t.mock.method(log, "info");
-  const failed = t.mock.method(log, "error");
+  const logged = t.mock.method(SILENT, "info");
+  const failed = t.mock.method(SILENT, "error");
   const run = (signal: AbortSignal) =>
     new Promise<void>((_, reject) => {
       signal.addEventListener("abort", () => reject(signal.reason));
@@ -257,7 +241,7 @@ test("a job that ends because of stop() is not logged as failed", async (t) => {
 
 test("stop() waits no longer than its grace period", async (t) => {
   const { cron, pass } = setUp(t);
-  cron.start({ name: "a", everyMs: 1000, run: createLongJob().run });
+  cron.start({ name: "a", everyMs: 1000, run: createLongRun().run });
   await pass(1000);
   const stopped = cron.stop(5000);
   await pass(5000);
@@ -278,7 +262,7 @@ test("after stop() no timer keeps the process, not even of a job started later",
   const countTimers = () =>
     process.getActiveResourcesInfo().filter((resource) => resource === "Timeout").length;
   const before = countTimers();
-  const cron = createCron({ log, now: Date.now, elapsedMs: () => performance.now() });
+  const cron = createCron({ log: SILENT, now: Date.now, elapsedMs: () => performance.now() });
   cron.start({ name: "a", everyMs: DAY_MS, run() {} });
   assert.equal(countTimers(), before + 1);
   await cron.stop(DAY_MS);
@@ -288,7 +272,7 @@ test("after stop() no timer keeps the process, not even of a job started later",
 
 test("a failure that repeats is logged once a minute, and another one at once", async (t) => {
   const { cron, pass } = setUp(t);
-  const failed = t.mock.method(log, "error");
+  const failed = t.mock.method(SILENT, "error");
   let error = new Error("no descriptors");
   cron.start({ name: "a", everyMs: 1000, run: () => Promise.reject(error) });
   for (let second = 0; second < 60; second++) await pass(1000);
