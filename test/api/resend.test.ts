@@ -10,6 +10,7 @@ import { findResend, insertResend, newResend } from "../../src/store/resends.ts"
 import { insertSession } from "../../src/store/sessions.ts";
 import { addUser, openDatabase } from "../helpers/database.ts";
 import { backendCaller, sampleRequest } from "../helpers/http_request.ts";
+import { numbers } from "../helpers/numbers.ts";
 
 const NOW_MS = Date.UTC(2026, 0, 1);
 
@@ -57,9 +58,10 @@ test("a console resends over 10,000 deliveries only soon after a password login"
   const sub = await addUser(database);
   const event = newId("e", NOW_MS);
   const add = (from: number, to: number) => database.write([
-    sql`WITH RECURSIVE n (i) AS (SELECT ${from} UNION ALL SELECT i + 1 FROM n WHERE i < ${to})
+    sql`${numbers(to)}
       INSERT INTO deliveries (id, event, subscription, status, dueAtMs, finishedAtMs)
-      SELECT printf('d%s%08d', ${event.slice(1)}, i), ${event}, 1, 'failed', 1, 1 FROM n`,
+      SELECT printf('d%s%08d', ${event.slice(1)}, i), ${event}, 1, 'failed', 1, 1 FROM n
+      WHERE i >= ${from}`,
   ]);
   await database.write([
     sql`INSERT INTO subscriptions (id, principal, app, event, endpoint, status, secret, createdAtMs)

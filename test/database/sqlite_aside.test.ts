@@ -7,10 +7,11 @@ import { sql } from "../../src/database/sql.ts";
 import { createSqliteAside } from "../../src/database/sqlite_aside.ts";
 import { createSqliteEngine } from "../../src/database/sqlite_engine.ts";
 import { addUser, makeFolder, openSqliteFile } from "../helpers/database.ts";
+import { numbers } from "../helpers/numbers.ts";
 import { noteThreads, refuseThreads } from "../helpers/threads.ts";
 import { until } from "../helpers/until.ts";
 
-const LONG = sql`WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 3000000)
+const LONG = sql`${numbers(3_000_000)}
   SELECT count(*) AS count FROM n`;
 const COUNT = sql`SELECT count(*) AS count FROM users`;
 

@@ -3,6 +3,7 @@ import { describe, test } from "node:test";
 import { sql } from "../../src/database/sql.ts";
 import { countRows } from "../helpers/database.ts";
 import { openStage } from "../helpers/distributor_stage.ts";
+import { numbers } from "../helpers/numbers.ts";
 import { until } from "../helpers/until.ts";
 
 describe("distribution", () => {
@@ -47,7 +48,7 @@ describe("distribution", () => {
     const stage = await openStage(t, { subscriptions: 1 });
     await stage.write(
       sql`UPDATE subscriptions SET event = 'small'`,
-      sql`WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 3000)
+      sql`${numbers(3000)}
          INSERT INTO subscriptions
            (id, principal, app, event, endpoint, status, secret, createdAtMs)
          SELECT id || i, principal, app, 'e', endpoint || i, 'paused', secret, createdAtMs

@@ -6,6 +6,7 @@ import { correctTimesAhead, createShift, leaveOutIdleTime } from "../../src/stor
 import { createCronjobRun, findCronjob, registerCronjob } from "../../src/store/cronjobs.ts";
 import { revokeTokensOfUser } from "../../src/store/users.ts";
 import { addUser, openDatabase } from "../helpers/database.ts";
+import { numbers } from "../helpers/numbers.ts";
 
 const NOW_MS = Date.UTC(2026, 0, 1);
 const STEP_MS = 60_000;
@@ -14,7 +15,7 @@ const HOUR_MS = 3_600_000;
 test("a shift that is called again after an error shifts every row once", async (t) => {
   const database = openDatabase(t);
   await database.write([sql`INSERT INTO cronjobs (name, nextAtMs)
-    WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 1201)
+    ${numbers(1201)}
     SELECT 'job' || i, ${NOW_MS + STEP_MS} FROM n`]);
   const changes: number[] = [];
   let calls = 0;
@@ -43,8 +44,7 @@ test("a shift that is called again after an error shifts every row once", async 
 
 /** Inserts that many subscriptions, each with a delivery that waits for its resend. */
 function addWaiting(count: number, dueAtMs: number) {
-  const each = sql`WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n
-    WHERE i < ${count})`;
+  const each = numbers(count);
   return [
     sql`${each} INSERT INTO subscriptions (id, principal, app, event, endpoint, status, secret,
         createdAtMs, dueAtMs, failingSinceMs)

@@ -9,6 +9,7 @@ import {
 } from "../../src/store/deliveries.ts";
 import { listAttempts } from "../../src/store/delivery_lists.ts";
 import { openDatabase } from "../helpers/database.ts";
+import { numbers } from "../helpers/numbers.ts";
 
 const NOW_MS = 1_900_000_000_000;
 const ENDPOINT = "https://a.example/";
@@ -155,7 +156,7 @@ test("listAttempts() lists the last 100 attempts, the oldest first", async (t) =
       VALUES ('e1', 'x', '1', '[]', 'distributed', 1, 1)`,
     sql`INSERT INTO deliveries (id, event, subscription, status, dueAtMs)
       VALUES ('d1', 'e1', 1, 'failed', 1)`,
-    sql`WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 250)
+    sql`${numbers(250)}
       INSERT INTO attempts (delivery, attempt, startedAtMs, durationMs)
       SELECT 'd1', 1, ${NOW_MS} + i, 1 FROM n`,
   ]);

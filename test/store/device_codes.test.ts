@@ -24,6 +24,7 @@ import {
   openDatabase,
   openWithOthers,
 } from "../helpers/database.ts";
+import { numbers } from "../helpers/numbers.ts";
 
 const NOW_MS = Date.UTC(2026, 0, 1);
 const UNTIL_MS = NOW_MS + DEVICE_CODE_MS;
@@ -124,7 +125,7 @@ test("no decision is stored after the code's end, or the end of a party's rights
 test("the device codes that wait are limited for each app and for all together", async (t) => {
   const database = openDatabase(t);
   const fill = (app: string, untilMs: number) => database.write([
-    sql`WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < ${MOST_OF_APP})
+    sql`${numbers(MOST_OF_APP)}
       INSERT INTO device_codes (hash, userCode, app, scopes, untilMs)
       SELECT CAST(${app} || i AS BLOB), CAST(${app} || i AS BLOB), ${app}, '[]', ${untilMs} FROM n`,
   ]);

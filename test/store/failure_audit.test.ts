@@ -8,6 +8,7 @@ import { AUDIT_LIST, trimAudit } from "../../src/store/audit.ts";
 import { listPart } from "../../src/store/list.ts";
 import { createFailureAudit, type FailureAudit } from "../../src/store/failure_audit.ts";
 import { openDatabase } from "../helpers/database.ts";
+import { numbers } from "../helpers/numbers.ts";
 
 const START_MS = Date.UTC(2040, 0, 1);
 const ANY = {
@@ -70,8 +71,7 @@ test("at most the configured number of failures is kept, even without a purge", 
 
 test("by default 100,000 failures of an action are kept", async (t) => {
   const database = openDatabase(t);
-  await database.write([sql`WITH RECURSIVE n (i) AS
-      (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 100005)
+  await database.write([sql`${numbers(100_005)}
     INSERT INTO audit (id, actor, action, target)
     SELECT ${idBound("t", START_MS - 1)} || printf('%06d', i), 'u1', 'user.login_failed', i
     FROM n`]);

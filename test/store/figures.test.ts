@@ -8,6 +8,7 @@ import { createFigureCounter, dropFigures, listFigures } from "../../src/store/f
 import { AT_MOST } from "../../src/store/batch.ts";
 import { makeFolder, openDatabase, openDatabaseAt } from "../helpers/database.ts";
 import { backendCaller, sampleRequest } from "../helpers/http_request.ts";
+import { numbers } from "../helpers/numbers.ts";
 
 const HOUR_MS = 3_600_000;
 const NOON_MS = Date.UTC(2026, 5, 1, 12);
@@ -126,8 +127,7 @@ test("listFigures() reads the first 1,000 intervals of a series", async (t) => {
   const figures = createFigureCounter(database, () => NOON_MS);
   figures.add("deliveries", true);
   await figures.flush();
-  await database.write([sql`WITH RECURSIVE n (i) AS
-      (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 1500)
+  await database.write([sql`${numbers(1500)}
     INSERT INTO figures (stepMs, key, atMs, counts)
     SELECT stepMs, key, atMs + i * 60000, counts FROM n, figures WHERE stepMs = 60000`]);
   const endMs = NOON_MS + 48 * HOUR_MS;

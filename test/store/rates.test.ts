@@ -5,6 +5,7 @@ import { sql } from "../../src/database/sql.ts";
 import { loadRates } from "../../src/store/rates.ts";
 import { deleteUser, findUser } from "../../src/store/users.ts";
 import { addApp, addUser, changeUser, countRows, openDatabase } from "../helpers/database.ts";
+import { numbers } from "../helpers/numbers.ts";
 
 const RATE = { count: 5, windowMs: 60_000 };
 
@@ -47,8 +48,7 @@ test("a rate that was set, changed or removed takes effect with the next refresh
 test("about 50,000 rates are kept in memory, and no more", async (t) => {
   const database = openDatabase(t);
   const template = await addUser(database, { rate: "5/1m" });
-  await database.write([sql`WITH RECURSIVE n (i) AS
-      (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 54000)
+  await database.write([sql`${numbers(54_000)}
     INSERT INTO users (id, username, phc, scopes, status, createdAtMs, rate)
     SELECT ${template} || printf('%06d', i), 'many' || i, phc, scopes, status, createdAtMs, rate
     FROM n, users WHERE id = ${template}`]);
