@@ -8,8 +8,8 @@ import { UnavailableError } from "../../src/database/database.ts";
 import { sql } from "../../src/database/sql.ts";
 import { accessTokenClaims } from "../../src/oauth/claims.ts";
 import { insertUser } from "../../src/store/users.ts";
-import { input, key, NOW_MS, open, TTL_MS } from "../helpers/bearer_stage.ts";
 import { signJwt } from "../helpers/jwt.ts";
+import { input, key, NOW_MS, open, TTL_MS } from "./bearer_stage.ts";
 
 const otherKey = async () => importKey("k1", "ES256", await generatePrivateKey("ES256"));
 

@@ -2,8 +2,8 @@ import assert from "node:assert/strict";
 import { describe, test } from "node:test";
 import { type Bearer, bearerToken } from "../../src/api/bearer.ts";
 import { Problem } from "../../src/base/problem.ts";
-import { open } from "../helpers/bearer_stage.ts";
 import { sampleRequest } from "../helpers/http_request.ts";
+import { open } from "./bearer_stage.ts";
 
 const METADATA = "https://as.example/.well-known/oauth-protected-resource/";
 

@@ -4,14 +4,7 @@ import type { Keep } from "../../src/api/idempotency.ts";
 import type { HttpResponse } from "../../src/base/http_message.ts";
 import { Problem } from "../../src/base/problem.ts";
 import { purge } from "../../src/store/purge.ts";
-import {
-  CALLER,
-  DAY_MS,
-  LEASE_MS,
-  refused,
-  type Sent,
-  stage,
-} from "../helpers/idempotency_stage.ts";
+import { CALLER, DAY_MS, LEASE_MS, refused, type Sent, stage } from "./idempotency_stage.ts";
 
 const RETENTION = { eventsMs: 1_000, auditMs: 1_000 };
 

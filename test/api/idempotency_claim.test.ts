@@ -3,8 +3,8 @@ import { test } from "node:test";
 import type { HttpResponse } from "../../src/base/http_message.ts";
 import { OutcomeUnknownError, UnavailableError } from "../../src/database/database.ts";
 import type { Sql } from "../../src/database/sql.ts";
-import { LEASE_MS, refused, stage } from "../helpers/idempotency_stage.ts";
 import { turn } from "../helpers/turn.ts";
+import { LEASE_MS, refused, stage } from "./idempotency_stage.ts";
 
 test("a request whose lease has ended is taken over, and stores nothing itself", async () => {
   const { send, dispatch, clock, countEvents } = stage();

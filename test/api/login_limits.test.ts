@@ -8,7 +8,7 @@ import {
   openLogin,
   RIGHT,
   WRONG,
-} from "../helpers/login_stage.ts";
+} from "./login_stage.ts";
 
 test("a login is throttled after 10 failures of its account from one address", async (t) => {
   const { login, fail, checks } = await openLogin(t);

@@ -8,15 +8,7 @@ import { ConflictError } from "../../src/database/database.ts";
 import { sql } from "../../src/database/sql.ts";
 import { purge } from "../../src/store/purge.ts";
 import { changeUser } from "../helpers/database.ts";
-import {
-  APP,
-  HERE,
-  MINUTE_MS,
-  openGatedLogin,
-  openLogin,
-  RIGHT,
-  WRONG,
-} from "../helpers/login_stage.ts";
+import { APP, HERE, MINUTE_MS, openGatedLogin, openLogin, RIGHT, WRONG } from "./login_stage.ts";
 
 test("the right password is accepted, and the outcome has the user", async (t) => {
   const { login, user } = await openLogin(t);

@@ -6,7 +6,7 @@ import { createRouter } from "../../src/api/router.ts";
 import { Problem } from "../../src/base/problem.ts";
 import { sampleRequest } from "../helpers/http_request.ts";
 import { sampleOperation } from "../helpers/operation.ts";
-import { openPipeline, openStage, ORIGIN, valuesOf } from "../helpers/pipeline_stage.ts";
+import { openPipeline, openStage, ORIGIN, valuesOf } from "./pipeline_stage.ts";
 
 test("no header is sent twice, whatever headers the handler sets", async () => {
   const headers = {

@@ -10,7 +10,7 @@ import { object, optional, record, TEXT } from "../../src/base/shape.ts";
 import type { Caller } from "../../src/oauth/principal.ts";
 import { sampleRequest } from "../helpers/http_request.ts";
 import { sampleOperation } from "../helpers/operation.ts";
-import { NO_BEARER, openPipeline } from "../helpers/pipeline_stage.ts";
+import { NO_BEARER, openPipeline } from "./pipeline_stage.ts";
 
 const CALLER: Caller = {
   sub: "u1",

@@ -4,7 +4,7 @@ import type { Operation } from "../../src/api/operation.ts";
 import { Problem } from "../../src/base/problem.ts";
 import { OutcomeUnknownError, UnavailableError } from "../../src/database/database.ts";
 import { OAuthError } from "../../src/oauth/errors.ts";
-import { openStage, valuesOf } from "../helpers/pipeline_stage.ts";
+import { openStage, valuesOf } from "./pipeline_stage.ts";
 
 // what is thrown, the shape of errors, the status, what the body says
 type Thrown = [what: unknown, errors: Operation["errors"], status: number, says: RegExp];

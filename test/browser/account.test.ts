@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 import { type Browser, openBrowser } from "../helpers/browser.ts";
 import { createClient } from "../helpers/http_client.ts";
-import { authorizeAddress, openStage, type Stage } from "../helpers/sign_in_stage.ts";
+import { authorizeAddress, openStage, type Stage } from "./sign_in_stage.ts";
 
 // Everything here runs without script: the page must not need any.
 const ENTER = "\uE007";

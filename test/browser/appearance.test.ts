@@ -1,12 +1,7 @@
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 import { type Browser, openBrowser } from "../helpers/browser.ts";
-import {
-  authorizeAddress,
-  openStage,
-  type Stage,
-  type StageApp,
-} from "../helpers/sign_in_stage.ts";
+import { authorizeAddress, openStage, type Stage, type StageApp } from "./sign_in_stage.ts";
 
 const LONG_USER = `${"unbroken".repeat(7)}.longest`;
 const WIDTHS = [360, 1280];

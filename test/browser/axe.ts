@@ -17,7 +17,7 @@ import { SOURCE_ENTRY } from "../helpers/gatepost.ts";
 import { createClient } from "../helpers/http_client.ts";
 import { startServer } from "../helpers/process.ts";
 import { startReceiver } from "../helpers/receiver.ts";
-import { authorizeAddress, memberOf, openStage } from "../helpers/sign_in_stage.ts";
+import { authorizeAddress, memberOf, openStage } from "./sign_in_stage.ts";
 import { until } from "../helpers/until.ts";
 
 const WIDTHS = [320, 360, 1280];

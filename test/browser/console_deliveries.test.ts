@@ -3,8 +3,8 @@ import { after, afterEach, before, test } from "node:test";
 import { setTimeout as pause } from "node:timers/promises";
 import { type Browser, openBrowser } from "../helpers/browser.ts";
 import { createClient } from "../helpers/http_client.ts";
-import { memberOf, openStage, type Stage } from "../helpers/sign_in_stage.ts";
 import { until } from "../helpers/until.ts";
+import { memberOf, openStage, type Stage } from "./sign_in_stage.ts";
 
 const HOSTILE = ["<img src=x onerror=alert(1)>", "\u202Egnp", "y".repeat(100_000)];
 

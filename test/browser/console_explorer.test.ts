@@ -8,7 +8,7 @@ import { setTimeout as pause } from "node:timers/promises";
 import { promisify } from "node:util";
 import { type Browser, openBrowser } from "../helpers/browser.ts";
 import { createClient } from "../helpers/http_client.ts";
-import { memberOf, openStage, type Stage, type StageApp } from "../helpers/sign_in_stage.ts";
+import { memberOf, openStage, type Stage, type StageApp } from "./sign_in_stage.ts";
 
 const MODULE = `
 export const order = {

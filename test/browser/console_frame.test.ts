@@ -9,8 +9,8 @@ import { type Browser, openBrowser } from "../helpers/browser.ts";
 import { createClient } from "../helpers/http_client.ts";
 import { type RunningServer, startServer } from "../helpers/process.ts";
 import { type Receiver, startReceiver } from "../helpers/receiver.ts";
-import { memberOf } from "../helpers/sign_in_stage.ts";
 import { until } from "../helpers/until.ts";
+import { memberOf } from "./sign_in_stage.ts";
 
 const PASSWORD = "the-keeper-of-the-stage";
 

@@ -1,8 +1,8 @@
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 import { type Browser, openBrowser } from "../helpers/browser.ts";
-import { openStage, type Stage } from "../helpers/sign_in_stage.ts";
 import { until } from "../helpers/until.ts";
+import { openStage, type Stage } from "./sign_in_stage.ts";
 
 let stage: Stage;
 let browser: Browser;

@@ -3,7 +3,7 @@ import { after, afterEach, before, test } from "node:test";
 import { fileURLToPath } from "node:url";
 import { type Browser, openBrowser } from "../helpers/browser.ts";
 import { createClient } from "../helpers/http_client.ts";
-import { memberOf, openStage, type Stage } from "../helpers/sign_in_stage.ts";
+import { memberOf, openStage, type Stage } from "./sign_in_stage.ts";
 
 const ENDPOINTS = fileURLToPath(new URL("../../scripts/demo/endpoints", import.meta.url));
 

@@ -3,8 +3,8 @@ import { after, afterEach, before, test } from "node:test";
 import { type Browser, openBrowser } from "../helpers/browser.ts";
 import { type Clock, createClock } from "../helpers/clock.ts";
 import { createClient } from "../helpers/http_client.ts";
-import { memberOf, openStage, type Stage } from "../helpers/sign_in_stage.ts";
 import { until } from "../helpers/until.ts";
+import { memberOf, openStage, type Stage } from "./sign_in_stage.ts";
 
 const READY = "main:not([aria-busy]) h1";
 

@@ -2,8 +2,8 @@ import assert from "node:assert/strict";
 import { after, afterEach, before, test } from "node:test";
 import { type Browser, openBrowser } from "../helpers/browser.ts";
 import { createClient } from "../helpers/http_client.ts";
-import { memberOf, openStage, type Stage } from "../helpers/sign_in_stage.ts";
 import { until } from "../helpers/until.ts";
+import { memberOf, openStage, type Stage } from "./sign_in_stage.ts";
 
 const READY = "main:not([aria-busy]) h1";
 const HOSTILE = "<b>Evil</b> \u202Eeman";

@@ -3,7 +3,7 @@ import { after, before, beforeEach, test } from "node:test";
 import { type Browser, openBrowser } from "../helpers/browser.ts";
 import { DEVICE_GRANT } from "../helpers/device.ts";
 import { createClient } from "../helpers/http_client.ts";
-import { memberOf, openStage, type Stage, type StageApp } from "../helpers/sign_in_stage.ts";
+import { memberOf, openStage, type Stage, type StageApp } from "./sign_in_stage.ts";
 
 // Everything here runs without script: the pages must not need any.
 const ENTER = "\uE007";

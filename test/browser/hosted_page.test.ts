@@ -4,12 +4,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, before, beforeEach, test } from "node:test";
 import { type Browser, openBrowser } from "../helpers/browser.ts";
-import {
-  authorizeAddress,
-  openStage,
-  type Stage,
-  type StageApp,
-} from "../helpers/sign_in_stage.ts";
+import { authorizeAddress, openStage, type Stage, type StageApp } from "./sign_in_stage.ts";
 
 // A hosted page may hold what a user wrote; this is what such a script would do.
 const ATTACK = `

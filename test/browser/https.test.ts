@@ -6,12 +6,7 @@ import { after, before, beforeEach, test } from "node:test";
 import { type Browser, openBrowser } from "../helpers/browser.ts";
 import { createCertificate } from "../helpers/certificate.ts";
 import { startReceiver } from "../helpers/receiver.ts";
-import {
-  authorizeAddress,
-  openStage,
-  type Stage,
-  type StageApp,
-} from "../helpers/sign_in_stage.ts";
+import { authorizeAddress, openStage, type Stage, type StageApp } from "./sign_in_stage.ts";
 
 // A proxy that ends TLS, with the service on a path of its own behind it.
 let proxy: Server;

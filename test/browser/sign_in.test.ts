@@ -8,7 +8,7 @@ import {
   openStage,
   type Stage,
   type StageApp,
-} from "../helpers/sign_in_stage.ts";
+} from "./sign_in_stage.ts";
 
 // Everything here runs without script: the pages must not need any.
 const TAB = "\uE004";

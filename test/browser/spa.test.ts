@@ -4,7 +4,7 @@ import { fileURLToPath } from "node:url";
 import { type SpaServer, startSpaServer } from "../../scripts/demo/spa_server.ts";
 import { type Browser, openBrowser } from "../helpers/browser.ts";
 import { createClient } from "../helpers/http_client.ts";
-import { memberOf, openStage, type Stage } from "../helpers/sign_in_stage.ts";
+import { memberOf, openStage, type Stage } from "./sign_in_stage.ts";
 
 const ENDPOINTS = fileURLToPath(new URL("../../scripts/demo/endpoints", import.meta.url));
 

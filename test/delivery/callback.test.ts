@@ -4,8 +4,8 @@ import { describe, test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
 import { revision, version } from "../../src/version.ts";
 import { listenOnLoopback } from "../helpers/listen.ts";
-import { NOW_MS, openCallbacks, PATIENCE_MS, SECRETS } from "../helpers/callback_stage.ts";
 import { findSignatureFault } from "../helpers/standard_webhooks.ts";
+import { NOW_MS, openCallbacks, PATIENCE_MS, SECRETS } from "./callback_stage.ts";
 
 const { receiver, send } = await openCallbacks();
 

@@ -4,8 +4,8 @@ import { describe, type TestContext, test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
 import { createEgress } from "../../src/outbound/egress.ts";
 import { listenOnLoopback } from "../helpers/listen.ts";
-import { EGRESS, openCallbacks } from "../helpers/callback_stage.ts";
 import { startReceiver } from "../helpers/receiver.ts";
+import { EGRESS, openCallbacks } from "./callback_stage.ts";
 
 const { receiver, send } = await openCallbacks();
 

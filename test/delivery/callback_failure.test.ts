@@ -5,10 +5,10 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { createEgress } from "../../src/outbound/egress.ts";
 import { findFreePort } from "../../scripts/free_port.ts";
 import { listenOnLoopback } from "../helpers/listen.ts";
-import { EGRESS, openCallbacks, PATIENCE_MS, TIMEOUT_MS } from "../helpers/callback_stage.ts";
 import { createCertificate } from "../helpers/certificate.ts";
 import { type Reaction, startReceiver } from "../helpers/receiver.ts";
 import { spawnReceiver } from "../helpers/receiver_process.ts";
+import { EGRESS, openCallbacks, PATIENCE_MS, TIMEOUT_MS } from "./callback_stage.ts";
 
 const { receiver, createSender, sendAny, send } = await openCallbacks();
 

@@ -9,7 +9,7 @@ import {
   HOUR_MS,
   openMachine,
   START_MS,
-} from "../helpers/clock_watch_stage.ts";
+} from "./clock_watch_stage.ts";
 
 test("a step on one machine only shifts nothing, nor does its correction", async (t) => {
   const { machine, start } = await openMachine(t);

@@ -2,14 +2,8 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { type Database, UnavailableError } from "../../src/database/database.ts";
 import { sql } from "../../src/database/sql.ts";
-import {
-  addDeliveries,
-  dueIn,
-  HOUR_MS,
-  openMachine,
-  START_MS,
-} from "../helpers/clock_watch_stage.ts";
 import { countChanges } from "../helpers/database.ts";
+import { addDeliveries, dueIn, HOUR_MS, openMachine, START_MS } from "./clock_watch_stage.ts";
 
 async function subscriptionTimes(database: Database) {
   const [row] = await database.query<{ dueMs: number; failingMs: number }>(

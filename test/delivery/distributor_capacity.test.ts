@@ -4,8 +4,8 @@ import type { Database } from "../../src/database/database.ts";
 import { sql } from "../../src/database/sql.ts";
 import { updateSubscription } from "../../src/store/subscriptions.ts";
 import { DELAYS_MS, type Ending, setBack, untilIdle } from "../helpers/distributor_process.ts";
-import { openStage } from "../helpers/distributor_stage.ts";
 import { until } from "../helpers/until.ts";
+import { openStage } from "./distributor_stage.ts";
 
 describe("the caps", () => {
   test("allow 8 attempts of one subscription and 64 in all", async (t) => {

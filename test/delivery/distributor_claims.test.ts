@@ -4,9 +4,9 @@ import { sql } from "../../src/database/sql.ts";
 import { takeOver } from "../../src/delivery/take_over.ts";
 import { claimsOf } from "../../src/store/deliveries.ts";
 import { LEASE_MS, lookForWork, untilIdle } from "../helpers/distributor_process.ts";
-import { makeDeliveries, openStage } from "../helpers/distributor_stage.ts";
 import { SILENT } from "../helpers/silent_log.ts";
 import { until } from "../helpers/until.ts";
+import { makeDeliveries, openStage } from "./distributor_stage.ts";
 
 describe("several processes", () => {
   test("send nothing twice", async (t) => {

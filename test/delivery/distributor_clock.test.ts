@@ -3,8 +3,8 @@ import { describe, test } from "node:test";
 import { OutcomeUnknownError } from "../../src/database/database.ts";
 import { sql } from "../../src/database/sql.ts";
 import { LEASE_MS, setBack, untilIdle } from "../helpers/distributor_process.ts";
-import { openStage, startGated } from "../helpers/distributor_stage.ts";
 import { until } from "../helpers/until.ts";
+import { openStage, startGated } from "./distributor_stage.ts";
 
 describe("after the clock is set, until the stored times are shifted,", () => {
   test("nothing is claimed or sent, and everything is afterwards", async (t) => {

@@ -9,9 +9,9 @@ import {
 } from "../../src/database/database.ts";
 import type { Sql } from "../../src/database/sql.ts";
 import { LEASE_MS, lookForWork, untilIdle } from "../helpers/distributor_process.ts";
-import { openStage, type Stage } from "../helpers/distributor_stage.ts";
 import { SILENT } from "../helpers/silent_log.ts";
 import { until } from "../helpers/until.ts";
+import { openStage, type Stage } from "./distributor_stage.ts";
 
 describe("when the database fails", () => {
   const unknown = () => Promise.reject(new OutcomeUnknownError("no answer"));

@@ -2,9 +2,9 @@ import assert from "node:assert/strict";
 import { describe, test } from "node:test";
 import { sql } from "../../src/database/sql.ts";
 import { countRows } from "../helpers/database.ts";
-import { openStage } from "../helpers/distributor_stage.ts";
 import { numbers } from "../helpers/numbers.ts";
 import { until } from "../helpers/until.ts";
+import { openStage } from "./distributor_stage.ts";
 
 describe("distribution", () => {
   test("sends every event once to every subscription, while its clock stands still", async (t) => {

@@ -4,8 +4,8 @@ import { newId } from "../../src/base/id.ts";
 import { sql } from "../../src/database/sql.ts";
 import { insertResend, newResend } from "../../src/store/resends.ts";
 import { DELAYS_MS } from "../helpers/distributor_process.ts";
-import { openStage } from "../helpers/distributor_stage.ts";
 import { until } from "../helpers/until.ts";
+import { openStage } from "./distributor_stage.ts";
 
 describe("resends", () => {
   test("come after each delay with the same id, and then stop", async (t) => {

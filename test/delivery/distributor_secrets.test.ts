@@ -4,8 +4,8 @@ import { createSeal } from "../../src/base/seal.ts";
 import { sql } from "../../src/database/sql.ts";
 import { formatSigningSecret } from "../../src/event/signature.ts";
 import { SEAL } from "../helpers/distributor_process.ts";
-import { openStage, SECRET, START_MS } from "../helpers/distributor_stage.ts";
 import { SILENT } from "../helpers/silent_log.ts";
+import { openStage, SECRET, START_MS } from "./distributor_stage.ts";
 
 describe("a signing secret that this process cannot decrypt", () => {
   const OTHER_SEAL = createSeal(new Uint8Array(32).fill(1));

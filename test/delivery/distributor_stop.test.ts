@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { describe, test } from "node:test";
 import { sql } from "../../src/database/sql.ts";
 import { untilIdle } from "../helpers/distributor_process.ts";
-import { openStage, startGated } from "../helpers/distributor_stage.ts";
+import { openStage, startGated } from "./distributor_stage.ts";
 
 describe("stop()", () => {
   const claimed = sql`SELECT 1 FROM deliveries WHERE claim IS NOT NULL`;

@@ -11,8 +11,8 @@ import { resendDeliveries } from "../../src/store/resends.ts";
 import { updateSubscription } from "../../src/store/subscriptions.ts";
 import { countChanges } from "../helpers/database.ts";
 import { LEASE_MS, lookForWork, TIMEOUT_MS, untilIdle } from "../helpers/distributor_process.ts";
-import { makeDeliveries, openStage, type Stage } from "../helpers/distributor_stage.ts";
 import { until } from "../helpers/until.ts";
+import { makeDeliveries, openStage, type Stage } from "./distributor_stage.ts";
 
 const PAUSE = { endpoint: undefined, status: "paused" } as const;
 const ACTIVATE = { endpoint: undefined, status: "active" } as const;

@@ -11,13 +11,7 @@ import { listFigures } from "../../src/store/figures.ts";
 import { makeFolder, openSqliteFile } from "../helpers/database.ts";
 import { spawnReceiver } from "../helpers/receiver_process.ts";
 import { until } from "../helpers/until.ts";
-import {
-  countDelivered,
-  dispatch,
-  open,
-  openWithReceiver,
-  subscribe,
-} from "../helpers/worker_stage.ts";
+import { countDelivered, dispatch, open, openWithReceiver, subscribe } from "./worker_stage.ts";
 
 test("the worker delivers dispatched events and counts each attempt", async (t) => {
   const secrets = { GATEPOST_SECRET_KEY: Buffer.alloc(32, 9).toString("base64") };

@@ -11,7 +11,7 @@ import { startReceiver } from "../helpers/receiver.ts";
 import { type HandleProxied, startRqliteProxy } from "../helpers/rqlite_proxy.ts";
 import { startRqlited } from "../helpers/rqlited.ts";
 import { until } from "../helpers/until.ts";
-import { countDelivered, dispatch, open, type Stage, subscribe } from "../helpers/worker_stage.ts";
+import { countDelivered, dispatch, open, type Stage, subscribe } from "./worker_stage.ts";
 
 /** Opens a worker on a new cluster; its requests pass `handle`, if there is one. */
 async function openOnCluster(t: TestContext, handle?: HandleProxied): Promise<Stage> {

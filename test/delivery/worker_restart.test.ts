@@ -6,13 +6,7 @@ import type { Worker } from "node:worker_threads";
 import { makeFolder } from "../helpers/database.ts";
 import { noteThreads } from "../helpers/threads.ts";
 import { until } from "../helpers/until.ts";
-import {
-  countDelivered,
-  dispatch,
-  open,
-  openWithReceiver,
-  type Stage,
-} from "../helpers/worker_stage.ts";
+import { countDelivered, dispatch, open, openWithReceiver, type Stage } from "./worker_stage.ts";
 
 /** Ends a thread, and waits until the worker has noticed it. */
 async function end(thread: Worker | undefined, { worker }: Stage): Promise<void> {

@@ -7,10 +7,10 @@ import {
   assertLoginPage,
   passLogin,
 } from "../helpers/authorize_pages.ts";
-import { startAuthorizeStage } from "../helpers/authorize_stage.ts";
 import type { TestApp, TestUser } from "../helpers/gatepost.ts";
 import { authorizePath, basicAuth, bearer, newPkce } from "../helpers/requests.ts";
 import { readObject, readTokens } from "../helpers/responses.ts";
+import { startAuthorizeStage } from "./authorize_stage.ts";
 
 type Fields = Readonly<Record<string, string>>;
 

@@ -1,13 +1,13 @@
 import assert from "node:assert/strict";
 import { after, before, describe, test } from "node:test";
 import { fieldsOf } from "../helpers/authorize_pages.ts";
-import { startAuthorizeStage } from "../helpers/authorize_stage.ts";
 import { queryDatabase } from "../helpers/engine.ts";
 import type { TestUser } from "../helpers/gatepost.ts";
 import type { ClientResponse, Client } from "../helpers/http_client.ts";
 import { sendSlowly } from "../helpers/raw_http.ts";
 import { authorizePath } from "../helpers/requests.ts";
 import { readTokens } from "../helpers/responses.ts";
+import { startAuthorizeStage } from "./authorize_stage.ts";
 
 type Fields = Readonly<Record<string, string>>;
 

@@ -1,10 +1,10 @@
 import assert from "node:assert/strict";
 import { after, describe, test } from "node:test";
 import { assertConsentPage, assertLoginPage, passLogin } from "../helpers/authorize_pages.ts";
-import { startAuthorizeStage } from "../helpers/authorize_stage.ts";
 import { PASSWORD, type TestUser } from "../helpers/gatepost.ts";
 import type { ClientResponse, Client } from "../helpers/http_client.ts";
 import { bearer, newAddress } from "../helpers/requests.ts";
+import { startAuthorizeStage } from "./authorize_stage.ts";
 
 const { gatepost, user, app, trustedApp } = await startAuthorizeStage();
 after(() => gatepost.stop());

@@ -9,10 +9,10 @@ import {
   passLogin,
   readCallback,
 } from "../helpers/authorize_pages.ts";
-import { startAuthorizeStage } from "../helpers/authorize_stage.ts";
 import type { Client } from "../helpers/http_client.ts";
 import { authorizePath, bearer, newPkce } from "../helpers/requests.ts";
 import { readTokens } from "../helpers/responses.ts";
+import { startAuthorizeStage } from "./authorize_stage.ts";
 
 type Fields = Readonly<Record<string, string>>;
 

@@ -1,10 +1,10 @@
 import assert from "node:assert/strict";
 import { after, describe, test } from "node:test";
-import { deliveryPath, startDeliveryStage } from "../helpers/delivery_stage.ts";
 import { assertProblem, readItems } from "../helpers/event_stage.ts";
 import { newName } from "../helpers/requests.ts";
 import { readObject } from "../helpers/responses.ts";
 import { PATIENCE_MS, until } from "../helpers/until.ts";
+import { deliveryPath, startDeliveryStage } from "./delivery_stage.ts";
 
 const { stage, consumer, fail, patch, disable } = await startDeliveryStage();
 after(() => stage.stop());

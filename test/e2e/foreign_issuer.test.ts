@@ -2,10 +2,10 @@ import assert from "node:assert/strict";
 import { after, describe, test } from "node:test";
 import { newId } from "../../src/base/id.ts";
 import { newForeignKey, registerIssuer, startForeignIssuer } from "../helpers/foreign_issuer.ts";
-import { startForeignStage } from "../helpers/foreign_stage.ts";
 import type { Receiver } from "../helpers/receiver.ts";
 import { bearer } from "../helpers/requests.ts";
 import { readObject } from "../helpers/responses.ts";
+import { startForeignStage } from "./foreign_stage.ts";
 
 type Body = Readonly<Record<string, unknown>>;
 

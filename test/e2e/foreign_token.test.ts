@@ -2,12 +2,12 @@ import assert from "node:assert/strict";
 import { after, describe, test } from "node:test";
 import { forgedTokens } from "../corpus/jwts.ts";
 import { newForeignKey, startForeignIssuer, waitUntilAlive } from "../helpers/foreign_issuer.ts";
-import { ENV, startForeignStage } from "../helpers/foreign_stage.ts";
 import { startGatepost, waitUntilDead } from "../helpers/gatepost.ts";
 import type { ClientResponse } from "../helpers/http_client.ts";
 import { startReceiver } from "../helpers/receiver.ts";
 import { bearer } from "../helpers/requests.ts";
 import { expectStatus, readObject } from "../helpers/responses.ts";
+import { ENV, startForeignStage } from "./foreign_stage.ts";
 
 type Body = Readonly<Record<string, unknown>>;
 

@@ -16,13 +16,7 @@ import { CLI_ENTRY, createDataFolder, startServer } from "../helpers/process.ts"
 import { openRaw, parseResponses } from "../helpers/raw_http.ts";
 import { startReceiver } from "../helpers/receiver.ts";
 import { readObject } from "../helpers/responses.ts";
-import {
-  assertRefused,
-  canLogIn,
-  envOn,
-  start,
-  tryStartHere,
-} from "../helpers/start_stage.ts";
+import { assertRefused, canLogIn, envOn, start, tryStartHere } from "./start_stage.ts";
 
 const folder = await createDataFolder();
 const open = (env: Readonly<Record<string, string>>) =>

@@ -22,7 +22,7 @@ import {
   start,
   tryStart,
   tryStartHere,
-} from "../helpers/start_stage.ts";
+} from "./start_stage.ts";
 
 const onLinux = process.platform === "linux" ? test : () => {};
 

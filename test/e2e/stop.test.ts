@@ -9,7 +9,7 @@ import { SOURCE_ENTRY } from "../helpers/gatepost.ts";
 import { createClient } from "../helpers/http_client.ts";
 import { type RunningServer, runNode } from "../helpers/process.ts";
 import { exchangeRaw, openRaw } from "../helpers/raw_http.ts";
-import { envOn, start, tryStart } from "../helpers/start_stage.ts";
+import { envOn, start, tryStart } from "./start_stage.ts";
 
 for (const signal of ["SIGTERM", "SIGINT", "SIGHUP"] as const) {
   test(`${signal} ends the server with exit 0, at once if no request is in progress`, async (t) => {

@@ -5,8 +5,8 @@ import type { TestApp } from "../helpers/gatepost.ts";
 import { newName } from "../helpers/requests.ts";
 import { readObject, readTokens } from "../helpers/responses.ts";
 import { findSignatureFault } from "../helpers/standard_webhooks.ts";
-import { goodBody, PATH, startSubscriptionStage } from "../helpers/subscription_stage.ts";
 import { PATIENCE_MS } from "../helpers/until.ts";
+import { goodBody, PATH, startSubscriptionStage } from "./subscription_stage.ts";
 
 const { stage, consumer, subscribe, subscribed } = await startSubscriptionStage();
 after(() => stage.stop());

@@ -3,7 +3,7 @@ import { after, describe, test } from "node:test";
 import { assertProblem } from "../helpers/event_stage.ts";
 import { bearer, newName } from "../helpers/requests.ts";
 import { readObject } from "../helpers/responses.ts";
-import { goodBody, PATH, startSubscriptionStage } from "../helpers/subscription_stage.ts";
+import { goodBody, PATH, startSubscriptionStage } from "./subscription_stage.ts";
 
 const RFC_3339_UTC = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z$/;
 

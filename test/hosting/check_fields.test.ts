@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { writeFolder } from "../helpers/folder.ts";
-import { cronjob, endpoint, errorsOf } from "../helpers/load_stage.ts";
+import { cronjob, endpoint, errorsOf } from "./load_stage.ts";
 
 test("each bad field of an export is an error", async (t) => {
   const oneScope = "Must be 1 to 64 printable ASCII characters without space, comma, quote or " +

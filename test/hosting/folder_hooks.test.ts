@@ -6,7 +6,7 @@ import type { LoadedEndpoint } from "../../src/hosting/check_endpoint.ts";
 import { loadEndpoints } from "../../src/hosting/load.ts";
 import { writeFolder } from "../helpers/folder.ts";
 import { callHosted } from "../helpers/hosting.ts";
-import { errorsOf } from "../helpers/load_stage.ts";
+import { errorsOf } from "./load_stage.ts";
 
 const at = (path: string, more = "") =>
   `{ method: "GET", path: "${path}", public: true, handle: ({ way }) => way, ${more} }`;

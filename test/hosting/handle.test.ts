@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { call, FORM_TYPE, JSON_TYPE } from "../helpers/handle_stage.ts";
 import { HOSTED_CALLER } from "../helpers/hosting.ts";
+import { call, FORM_TYPE, JSON_TYPE } from "./handle_stage.ts";
 
 const ADA = { sub: "u1", kind: "user", clientId: "login", scopes: ["orders"] };
 

@@ -2,6 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { Problem } from "../../src/base/problem.ts";
 import type { Context } from "../../src/mod.ts";
+import { HOSTED_CALLER } from "../helpers/hosting.ts";
 import {
   call,
   type CallSetting,
@@ -9,8 +10,7 @@ import {
   type Handle,
   JSON_TYPE,
   type Sent,
-} from "../helpers/handle_stage.ts";
-import { HOSTED_CALLER } from "../helpers/hosting.ts";
+} from "./handle_stage.ts";
 
 test("a body is parsed by its type, and is not read if the type is another", async () => {
   const cases: [sent: Sent, body: unknown, reads: number][] = [

@@ -1,8 +1,8 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { Context } from "../../src/mod.ts";
-import { call, type Handle } from "../helpers/handle_stage.ts";
 import type { StoredEvent } from "../helpers/hosting.ts";
+import { call, type Handle } from "./handle_stage.ts";
 
 test("the events of a request are stored together, in order, before its response", async () => {
   const commits: (readonly StoredEvent[])[] = [];

@@ -4,7 +4,7 @@ import { join, relative } from "node:path";
 import { test } from "node:test";
 import { loadEndpoints } from "../../src/hosting/load.ts";
 import { writeFolder } from "../helpers/folder.ts";
-import { endpoint, errorsOf, FIXTURES, loadApart } from "../helpers/load_stage.ts";
+import { endpoint, errorsOf, FIXTURES, loadApart } from "./load_stage.ts";
 
 test("loadEndpoints() loads endpoints and cronjobs from every kind of module", async () => {
   const { endpoints, cronjobs } = await loadEndpoints(FIXTURES);

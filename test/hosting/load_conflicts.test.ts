@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { writeFolder } from "../helpers/folder.ts";
-import { cronjob, endpoint, errorsOf } from "../helpers/load_stage.ts";
+import { cronjob, endpoint, errorsOf } from "./load_stage.ts";
 
 test("two endpoints with one method and path shape are an error, also in two files", async (t) => {
   const at = (path: string, method = "GET"): string =>

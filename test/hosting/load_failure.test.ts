@@ -4,7 +4,7 @@ import { join, resolve } from "node:path";
 import { test } from "node:test";
 import { loadEndpoints } from "../../src/hosting/load.ts";
 import { writeFolder } from "../helpers/folder.ts";
-import { endpoint, errorsOf, FIXTURES, loadApart } from "../helpers/load_stage.ts";
+import { endpoint, errorsOf, FIXTURES, loadApart } from "./load_stage.ts";
 
 test("a module that ends the process while it loads is named, with exit code 1", async (t) => {
   const folder = await writeFolder(t, {

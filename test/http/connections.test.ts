@@ -3,8 +3,8 @@ import { once } from "node:events";
 import { test } from "node:test";
 import { setTimeout as delay } from "node:timers/promises";
 import { readCidr } from "../helpers/cidr.ts";
-import { echo, echoAfter, get, startHttpStage } from "../helpers/http_stage.ts";
 import { until } from "../helpers/until.ts";
+import { echo, echoAfter, get, startHttpStage } from "./http_stage.ts";
 
 test("pipelined requests get their responses in order", async (t) => {
   const { exchange } = await startHttpStage(t, {

@@ -3,8 +3,8 @@ import { once } from "node:events";
 import { test, type TestContext } from "node:test";
 import { setTimeout as delay } from "node:timers/promises";
 import type { HttpLimits } from "../../src/http/limits.ts";
-import { assertProblem, echo, MAX_BODY, post, startHttpStage } from "../helpers/http_stage.ts";
 import { until } from "../helpers/until.ts";
+import { assertProblem, echo, MAX_BODY, post, startHttpStage } from "./http_stage.ts";
 
 test("100 Continue is sent when the handler reads the body", async (t) => {
   const { open } = await startHttpStage(t);

@@ -3,8 +3,8 @@ import { once } from "node:events";
 import { test } from "node:test";
 import { setTimeout as delay } from "node:timers/promises";
 import { closeServer } from "../../src/http/node_close.ts";
-import { echoAfter, get, startHttpStage } from "../helpers/http_stage.ts";
 import { until } from "../helpers/until.ts";
+import { echoAfter, get, startHttpStage } from "./http_stage.ts";
 
 test("once the server closes, a response ends its connection", async (t) => {
   const { exchangeToEnd, server } = await startHttpStage(t, { handle: echoAfter(100) });

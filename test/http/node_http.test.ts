@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { setTimeout as delay } from "node:timers/promises";
-import { echo, echoAfter, get, MAX_BODY, post, startHttpStage } from "../helpers/http_stage.ts";
+import { echo, echoAfter, get, MAX_BODY, post, startHttpStage } from "./http_stage.ts";
 
 // the request, what the handler gets of it
 const ACCEPTED: readonly [bytes: string, given: Record<string, unknown>][] = [

@@ -3,8 +3,8 @@ import { once } from "node:events";
 import type { Socket } from "node:net";
 import { test } from "node:test";
 import { setTimeout as delay } from "node:timers/promises";
-import { CHUNKED, get, post, startHttpStage } from "../helpers/http_stage.ts";
 import { until } from "../helpers/until.ts";
+import { CHUNKED, get, post, startHttpStage } from "./http_stage.ts";
 
 test("bodies in small chunks do not delay other clients", async (t) => {
   const { open, server } = await startHttpStage(t);

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { setTimeout as delay } from "node:timers/promises";
-import { get, post, startHttpStage } from "../helpers/http_stage.ts";
+import { get, post, startHttpStage } from "./http_stage.ts";
 
 test("204 and 304 have no Content-Length (RFC 9110 §8.6)", async (t) => {
   const { exchangeToEnd } = await startHttpStage(t, {

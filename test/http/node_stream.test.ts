@@ -3,9 +3,9 @@ import { once } from "node:events";
 import { text } from "node:stream/consumers";
 import { test, type TestContext } from "node:test";
 import { setTimeout as delay } from "node:timers/promises";
-import { get, post, startHttpStage, streamOf } from "../helpers/http_stage.ts";
 import { parseResponses } from "../helpers/raw_http.ts";
 import { until } from "../helpers/until.ts";
+import { get, post, startHttpStage, streamOf } from "./http_stage.ts";
 
 test("the head of a stream is sent at once, however long its first byte takes", async (t) => {
   const hasHead = Promise.withResolvers<void>();

@@ -10,7 +10,7 @@ import {
   MAX_BODY,
   post,
   startHttpStage,
-} from "../helpers/http_stage.ts";
+} from "./http_stage.ts";
 
 const END = "0\r\n\r\n";
 const LONG = "x".repeat(17_000);

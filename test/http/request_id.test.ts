@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { newRequestId } from "../../src/http/request_id.ts";
-import { get, startHttpStage } from "../helpers/http_stage.ts";
+import { get, startHttpStage } from "./http_stage.ts";
 
 test("newRequestId() makes ids that sort by their time", (t) => {
   t.mock.timers.enable({ apis: ["Date"], now: 1_700_000_000_000 });

@@ -4,8 +4,8 @@ import type { Server } from "node:http";
 import { test } from "node:test";
 import { setTimeout as delay } from "node:timers/promises";
 import type { HttpResponse } from "../../src/base/http_message.ts";
-import { assertProblem, CONNECT, get, startHttpStage, streamOf } from "../helpers/http_stage.ts";
 import { until } from "../helpers/until.ts";
+import { assertProblem, CONNECT, get, startHttpStage, streamOf } from "./http_stage.ts";
 
 test("a slow head is cut off with 408", async (t) => {
   const limits = { headersTimeoutMs: 100, requestTimeoutMs: 200 };

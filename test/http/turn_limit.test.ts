@@ -3,8 +3,8 @@ import { Socket } from "node:net";
 import { test } from "node:test";
 import { setImmediate as nextTurn, setTimeout as delay } from "node:timers/promises";
 import { createTurnLimit, type Sender } from "../../src/http/turn_limit.ts";
-import { get, startHttpStage } from "../helpers/http_stage.ts";
 import { until } from "../helpers/until.ts";
+import { get, startHttpStage } from "./http_stage.ts";
 
 const MAX_REQUESTS = 2000;
 const MAX_PIECES = 40_000;

@@ -2,8 +2,8 @@ import assert from "node:assert/strict";
 import { mock, test, type TestContext } from "node:test";
 import { setImmediate as nextTurn, setTimeout as sleep } from "node:timers/promises";
 import { createCron, type Cron } from "../../src/job/cron.ts";
-import { createLongRun } from "../helpers/cron_stage.ts";
 import { SILENT } from "../helpers/silent_log.ts";
+import { createLongRun } from "./cron_stage.ts";
 
 const DAY_MS = 86_400_000;
 

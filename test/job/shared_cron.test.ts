@@ -5,15 +5,9 @@ import type { Database } from "../../src/database/database.ts";
 import type { Sql } from "../../src/database/sql.ts";
 import { createCron } from "../../src/job/cron.ts";
 import { createSharedCron } from "../../src/job/shared_cron.ts";
-import {
-  createCounter,
-  createLongRun,
-  HOUR_MS,
-  openOffice,
-  START_MS,
-} from "../helpers/cron_stage.ts";
 import { openDatabase } from "../helpers/database.ts";
 import { SILENT } from "../helpers/silent_log.ts";
+import { createCounter, createLongRun, HOUR_MS, openOffice, START_MS } from "./cron_stage.ts";
 
 test("a shared job runs one period after it was registered, and not before", async (t) => {
   const office = await openOffice(t);

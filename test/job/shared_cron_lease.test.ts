@@ -14,7 +14,7 @@ import {
   type Office,
   openOffice,
   START_MS,
-} from "../helpers/cron_stage.ts";
+} from "./cron_stage.ts";
 
 test("a job that another process runs is started neither when due nor by run()", async (t) => {
   const office = await openOffice(t);

@@ -10,7 +10,7 @@ import { EgressError } from "../../src/outbound/reachable.ts";
 import { HOSTS, LITERALS } from "../corpus/addresses.ts";
 import { readCidr } from "../helpers/cidr.ts";
 import { type Answerer, openDnsServer } from "../helpers/dns_server.ts";
-import { openEgress, PRIVATE, PUBLIC, type Scope } from "../helpers/egress_stage.ts";
+import { openEgress, PRIVATE, PUBLIC, type Scope } from "./egress_stage.ts";
 
 /** Both addresses have a server on this port. */
 let port = 0;

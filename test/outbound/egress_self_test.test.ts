@@ -3,7 +3,7 @@ import { test } from "node:test";
 import type { EgressOptions } from "../../src/outbound/egress.ts";
 import { EgressError } from "../../src/outbound/reachable.ts";
 import { readCidr } from "../helpers/cidr.ts";
-import { openEgress } from "../helpers/egress_stage.ts";
+import { openEgress } from "./egress_stage.ts";
 
 type Request = NonNullable<EgressOptions["request"]>;
 

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { isReachableUrl } from "../../src/outbound/reachable.ts";
 import { HOSTS } from "../corpus/addresses.ts";
-import { ALLOWED, PUBLIC } from "../helpers/egress_stage.ts";
+import { ALLOWED, PUBLIC } from "./egress_stage.ts";
 
 for (const scheme of ["http", "https"]) {
   for (const { text, verdict, why } of HOSTS) {

@@ -18,9 +18,9 @@ import {
   openDatabase,
   sampleGrant,
 } from "../helpers/database.ts";
-import { consent } from "../helpers/code_stage.ts";
 import { HOUR_MS, NOW_MS } from "../helpers/grant_stage.ts";
 import { numbers } from "../helpers/numbers.ts";
+import { consent } from "./code_stage.ts";
 
 describe("listActingApps() lists", () => {
   type Arrange = (database: Database, user: string, app: string) => Promise<unknown>;

@@ -9,8 +9,8 @@ import {
 } from "../../src/store/authority.ts";
 import { sql } from "../../src/database/sql.ts";
 import { updateSubscription } from "../../src/store/subscriptions.ts";
-import { ACTIVE, openStage } from "../helpers/authority_stage.ts";
 import { addApp, addUser, openDatabase, sampleApp } from "../helpers/database.ts";
+import { ACTIVE, openStage } from "./authority_stage.ts";
 
 /** A subscription of a principal through an app, with the scopes that its token had. */
 const subscription = (principal: string, app: string, granted: string | null) =>

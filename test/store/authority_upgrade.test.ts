@@ -3,9 +3,9 @@ import { join } from "node:path";
 import { test } from "node:test";
 import { newId } from "../../src/base/id.ts";
 import { sql } from "../../src/database/sql.ts";
-import { NOW_MS } from "../helpers/authority_stage.ts";
 import { makeFolder, openSqliteFile } from "../helpers/database.ts";
 import { openEmptyOldDatabase } from "../helpers/old_database.ts";
+import { NOW_MS } from "./authority_stage.ts";
 
 test("a subscription of 0.1.0 gets the newest earlier grant that has not ended", async (t) => {
   const path = join(makeFolder(t), "gatepost.db");

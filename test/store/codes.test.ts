@@ -27,8 +27,8 @@ import {
   openDatabase,
   openWithOthers,
 } from "../helpers/database.ts";
-import { sampleCode, sampleRedemption } from "../helpers/code_stage.ts";
 import { NOW_MS } from "../helpers/grant_stage.ts";
+import { sampleCode, sampleRedemption } from "./code_stage.ts";
 
 const UNTIL_MS = NOW_MS + 60_000;
 const HASH = sha256("code");

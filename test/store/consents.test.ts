@@ -21,9 +21,9 @@ import {
   openDatabase,
   sampleGrant,
 } from "../helpers/database.ts";
-import { consent, sampleCode, sampleRedemption } from "../helpers/code_stage.ts";
 import { addGrants, callerOf, FIRST, HOUR_MS, NOW_MS, SECOND } from "../helpers/grant_stage.ts";
 import { numbers } from "../helpers/numbers.ts";
+import { consent, sampleCode, sampleRedemption } from "./code_stage.ts";
 
 const END = { reason: "grant withdrawn" };
 

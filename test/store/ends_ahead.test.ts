@@ -14,8 +14,8 @@ import { loadRevocations } from "../../src/store/revocations.ts";
 import { findSession, insertSession } from "../../src/store/sessions.ts";
 import { revokeTokensOfUser } from "../../src/store/users.ts";
 import { addApp, addSession, addUser, openDatabase, sampleGrant } from "../helpers/database.ts";
-import { sampleCode, sampleRedemption } from "../helpers/code_stage.ts";
 import { HOUR_MS, NOW_MS } from "../helpers/grant_stage.ts";
+import { sampleCode, sampleRedemption } from "./code_stage.ts";
 
 /** A time that the clock showed before it was set back. */
 const AHEAD_MS = NOW_MS + 400 * 24 * HOUR_MS;

@@ -11,9 +11,9 @@ import { insertGrant, type NewGrant } from "../../src/store/grants.ts";
 import { purge } from "../../src/store/purge.ts";
 import { loadRevocations, type Revocations } from "../../src/store/revocations.ts";
 import { addApp, addSession, addUser, openDatabase, sampleGrant } from "../helpers/database.ts";
-import { sampleCode, sampleRedemption } from "../helpers/code_stage.ts";
 import { HOUR_MS, NOW_MS } from "../helpers/grant_stage.ts";
 import { NEVER } from "../helpers/never.ts";
+import { sampleCode, sampleRedemption } from "./code_stage.ts";
 
 test("a user has at most 100 grants of an app: each further one ends the oldest", async (t) => {
   const database = openDatabase(t);

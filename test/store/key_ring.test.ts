@@ -6,14 +6,7 @@ import { generatePrivateKey, verifyJwt } from "../../src/base/jwt.ts";
 import { SealError } from "../../src/base/seal.ts";
 import { ROTATION_LEAD_MS } from "../../src/store/key_ring.ts";
 import { signJwt } from "../helpers/jwt.ts";
-import {
-  kids,
-  MINUTE_MS,
-  openStage,
-  START_MS,
-  storedKeys,
-  TTL_MS,
-} from "../helpers/key_ring_stage.ts";
+import { kids, MINUTE_MS, openStage, START_MS, storedKeys, TTL_MS } from "./key_ring_stage.ts";
 
 test("a key ring on an empty database makes one key, which does not expire", async (t) => {
   const stage = openStage(t);

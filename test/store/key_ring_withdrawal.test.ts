@@ -4,7 +4,7 @@ import type { Database } from "../../src/database/database.ts";
 import { sql } from "../../src/database/sql.ts";
 import type { AuditEntry } from "../../src/store/audit.ts";
 import { ROTATION_LEAD_MS } from "../../src/store/key_ring.ts";
-import { kids, MINUTE_MS, openStage, START_MS, storedKeys } from "../helpers/key_ring_stage.ts";
+import { kids, MINUTE_MS, openStage, START_MS, storedKeys } from "./key_ring_stage.ts";
 
 test("withdrawing the signing key removes it, and a new key signs at once", async (t) => {
   const { open, database } = openStage(t);

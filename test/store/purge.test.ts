@@ -9,7 +9,7 @@ import { purge } from "../../src/store/purge.ts";
 import { openDatabase } from "../helpers/database.ts";
 import { NEVER } from "../helpers/never.ts";
 import { numbers } from "../helpers/numbers.ts";
-import { addDelivered, DAY_MS, NOW_MS, RETENTION } from "../helpers/purge_stage.ts";
+import { addDelivered, DAY_MS, NOW_MS, RETENTION } from "./purge_stage.ts";
 
 test("an event is kept as long as one of its deliveries, and removed with the last", async (t) => {
   const database = openDatabase(t);

@@ -7,7 +7,7 @@ import { purge, type PurgeProgress } from "../../src/store/purge.ts";
 import { openDatabase } from "../helpers/database.ts";
 import { NEVER } from "../helpers/never.ts";
 import { numbers } from "../helpers/numbers.ts";
-import { addDelivered, DAY_MS, NOW_MS, RETENTION } from "../helpers/purge_stage.ts";
+import { addDelivered, DAY_MS, NOW_MS, RETENTION } from "./purge_stage.ts";
 
 /** How many rows that stay one purge looks at, and how many in one query. */
 const [PER_PURGE, BATCH] = [20_000, 500];

@@ -6,8 +6,8 @@ import { insertCode, redeemCode } from "../../src/store/codes.ts";
 import { insertGrant, rotateRefreshToken } from "../../src/store/grants.ts";
 import { findResource, RESOURCES } from "../../src/store/resources.ts";
 import { addApp, addSession, addUser, openDatabase, sampleGrant } from "../helpers/database.ts";
-import { sampleCode, sampleRedemption } from "../helpers/code_stage.ts";
 import { FIRST, NOW_MS, SECOND } from "../helpers/grant_stage.ts";
+import { sampleCode, sampleRedemption } from "./code_stage.ts";
 
 
 async function open(t: TestContext) {

@@ -7,7 +7,7 @@ import type { Sql } from "../../src/database/sql.ts";
 import { loadRevocations, revocation } from "../../src/store/revocations.ts";
 import { countRows, makeFolder, openDatabase } from "../helpers/database.ts";
 import { HOUR_MS, NOW_MS } from "../helpers/grant_stage.ts";
-import { caller, grantId, madeAtMs } from "../helpers/revocations_stage.ts";
+import { caller, grantId, madeAtMs } from "./revocations_stage.ts";
 
 const MINUTE_MS = 60_000;
 

@@ -5,7 +5,7 @@ import { loadRevocations, revocation } from "../../src/store/revocations.ts";
 import { countRows, openDatabase } from "../helpers/database.ts";
 import { HOUR_MS, NOW_MS } from "../helpers/grant_stage.ts";
 import { numbers } from "../helpers/numbers.ts";
-import { caller, grantId, madeAtMs } from "../helpers/revocations_stage.ts";
+import { caller, grantId, madeAtMs } from "./revocations_stage.ts";
 
 describe("past the limit of revocations in memory", () => {
   const LIMIT = 3;

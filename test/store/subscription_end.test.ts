@@ -26,11 +26,11 @@ import {
   insertSubscription,
   updateSubscription,
 } from "../../src/store/subscriptions.ts";
-import { ACTIVE } from "../helpers/authority_stage.ts";
 import { addUser, sampleGrant } from "../helpers/database.ts";
 import { NEVER } from "../helpers/never.ts";
 import { numbers } from "../helpers/numbers.ts";
 import { createDataFolder } from "../helpers/process.ts";
+import { ACTIVE } from "./authority_stage.ts";
 
 const NOW_MS = 1_900_000_000_000;
 const DAY_MS = 86_400_000;

@@ -4,8 +4,8 @@ import type { Database } from "../../src/database/database.ts";
 import { sql } from "../../src/database/sql.ts";
 import { clearEndedSubscriptions } from "../../src/store/subscription_end.ts";
 import { updateSubscription } from "../../src/store/subscriptions.ts";
-import { ACTIVE, NOW_MS, openStage } from "../helpers/authority_stage.ts";
 import { NEVER } from "../helpers/never.ts";
+import { ACTIVE, NOW_MS, openStage } from "./authority_stage.ts";
 
 /** How many rows one statement changes at most. */
 const AT_ONCE = 500;

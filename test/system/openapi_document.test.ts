@@ -1,9 +1,9 @@
 import assert from "node:assert/strict";
 import { after, describe, test } from "node:test";
 import { asFields, findOpenApiErrors, lookUp } from "../helpers/openapi_rules.ts";
-import { type Fields, startOpenApiStage } from "../helpers/openapi_stage.ts";
 import { bearer } from "../helpers/requests.ts";
 import { readObject } from "../helpers/responses.ts";
+import { type Fields, startOpenApiStage } from "./openapi_stage.ts";
 
 const { gatepost, document, operations, findOperation, checkResponse, stop } =
   await startOpenApiStage();

@@ -12,10 +12,10 @@ import {
 import { startForeignIssuer } from "../helpers/foreign_issuer.ts";
 import { PASSWORD, type TestApp, type TestUser } from "../helpers/gatepost.ts";
 import { asFields, lookUp } from "../helpers/openapi_rules.ts";
-import { startOpenApiStage } from "../helpers/openapi_stage.ts";
 import { basicAuth, bearer, newName } from "../helpers/requests.ts";
 import { readObject } from "../helpers/responses.ts";
 import { until } from "../helpers/until.ts";
+import { startOpenApiStage } from "./openapi_stage.ts";
 
 const { gatepost, receiver, document, operations, checkResponse, ask, succeeded, stop } =
   await startOpenApiStage();

@@ -3,9 +3,9 @@ import { after, describe, test } from "node:test";
 import { PASSWORD } from "../helpers/gatepost.ts";
 import { findErrors } from "../helpers/json_schema.ts";
 import { asFields, lookUp } from "../helpers/openapi_rules.ts";
-import { type Fields, startOpenApiStage } from "../helpers/openapi_stage.ts";
 import { bearer, newName } from "../helpers/requests.ts";
 import { readObject } from "../helpers/responses.ts";
+import { type Fields, startOpenApiStage } from "./openapi_stage.ts";
 
 const { gatepost, receiver, ask, stop } = await startOpenApiStage();
 after(stop);

@@ -7,7 +7,7 @@ import { Problem } from "../../src/base/problem.ts";
 import { type NewAuditEntry, insertAudit } from "../../src/store/audit.ts";
 import type { Database } from "../../src/database/database.ts";
 import { createFigureCounter } from "../../src/store/figures.ts";
-import { addUser, changeUser, openDatabase } from "./database.ts";
+import { addUser, changeUser, openDatabase } from "../helpers/database.ts";
 
 /** The password of user `marta`, and a wrong one. */
 export const RIGHT = "correct horse battery";

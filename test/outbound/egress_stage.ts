@@ -1,5 +1,5 @@
 import { createEgress, type Egress, type EgressOptions } from "../../src/outbound/egress.ts";
-import { readCidr } from "./cidr.ts";
+import { readCidr } from "../helpers/cidr.ts";
 
 // Nothing public can be reached from a test: here 127.0.0.2 stands for a public address, because
 // it is allowed, and 127.0.0.1 for a private one.

@@ -1,10 +1,10 @@
 import assert from "node:assert/strict";
-import type { Item } from "./backend_stage.ts";
-import { readItems } from "./event_stage.ts";
-import { startGatepost } from "./gatepost.ts";
-import type { ClientResponse } from "./http_client.ts";
-import { bearer, newAddress, newName } from "./requests.ts";
-import { readObject } from "./responses.ts";
+import type { Item } from "../helpers/backend_stage.ts";
+import { readItems } from "../helpers/event_stage.ts";
+import { startGatepost } from "../helpers/gatepost.ts";
+import type { ClientResponse } from "../helpers/http_client.ts";
+import { bearer, newAddress, newName } from "../helpers/requests.ts";
+import { readObject } from "../helpers/responses.ts";
 
 /** Both processes have one base URL; otherwise each would be an issuer of its own. */
 export const ENV = { GATEPOST_BASE_URL: "http://gatepost.test" };

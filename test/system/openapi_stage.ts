@@ -1,12 +1,12 @@
 import assert from "node:assert/strict";
 import { fileURLToPath } from "node:url";
-import { startGatepost } from "./gatepost.ts";
-import type { ClientResponse } from "./http_client.ts";
-import { findErrors } from "./json_schema.ts";
-import { asFields, lookUp } from "./openapi_rules.ts";
-import { startReceiver } from "./receiver.ts";
-import { bearer } from "./requests.ts";
-import { readObject } from "./responses.ts";
+import { startGatepost } from "../helpers/gatepost.ts";
+import type { ClientResponse } from "../helpers/http_client.ts";
+import { findErrors } from "../helpers/json_schema.ts";
+import { asFields, lookUp } from "../helpers/openapi_rules.ts";
+import { startReceiver } from "../helpers/receiver.ts";
+import { bearer } from "../helpers/requests.ts";
+import { readObject } from "../helpers/responses.ts";
 
 export type Fields = Readonly<Record<string, unknown>>;
 

@@ -3,8 +3,8 @@ import { sha256 } from "../../src/base/secret.ts";
 import type { Database } from "../../src/database/database.ts";
 import { type Code, type CodeRedemption, insertCode } from "../../src/store/codes.ts";
 import { putConsentOfCode } from "../../src/store/consents.ts";
-import { addSession } from "./database.ts";
-import { HOUR_MS, NOW_MS } from "./grant_stage.ts";
+import { addSession } from "../helpers/database.ts";
+import { HOUR_MS, NOW_MS } from "../helpers/grant_stage.ts";
 
 /** A code of scope `consumer`, which is valid for a minute; `more` replaces members. */
 export function sampleCode(app: string, user: string, more: Partial<Code> = {}): Code {

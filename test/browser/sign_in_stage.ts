@@ -1,8 +1,8 @@
 import assert from "node:assert/strict";
 import { fileURLToPath } from "node:url";
-import { createClient } from "./http_client.ts";
-import { type RunningServer, type ServerOptions, startServer } from "./process.ts";
-import { type Receiver, type ReceiverOptions, startReceiver } from "./receiver.ts";
+import { createClient } from "../helpers/http_client.ts";
+import { type RunningServer, type ServerOptions, startServer } from "../helpers/process.ts";
+import { type Receiver, type ReceiverOptions, startReceiver } from "../helpers/receiver.ts";
 
 /** An app that the tests sign in to; a public app has no secret. */
 export interface StageApp {

@@ -1,6 +1,10 @@
 import assert from "node:assert/strict";
-import { type EventStage, type StagedSubscription, startEventStage } from "./event_stage.ts";
-import { newName } from "./requests.ts";
+import {
+  type EventStage,
+  type StagedSubscription,
+  startEventStage,
+} from "../helpers/event_stage.ts";
+import { newName } from "../helpers/requests.ts";
 
 /** A server with a consumer of deliveries. */
 export interface DeliveryStage {

@@ -1,7 +1,7 @@
 import type { Context } from "../../src/mod.ts";
 import type { Caller } from "../../src/oauth/principal.ts";
-import { loadedEndpoint, outcomeOf, type Setting } from "./hosting.ts";
-import { sampleRequest } from "./http_request.ts";
+import { loadedEndpoint, outcomeOf, type Setting } from "../helpers/hosting.ts";
+import { sampleRequest } from "../helpers/http_request.ts";
 
 export type Handle = (context: Context<unknown>) => unknown;
 

@@ -4,16 +4,16 @@ import { once } from "node:events";
 import { join } from "node:path";
 import type { TestContext } from "node:test";
 import { serve } from "../../src/app/serve.ts";
-import { SOURCE_ENTRY } from "./gatepost.ts";
-import { createClient } from "./http_client.ts";
+import { SOURCE_ENTRY } from "../helpers/gatepost.ts";
+import { createClient } from "../helpers/http_client.ts";
 import {
   type RunningServer,
   type RunResult,
   runNode,
   type ServerOptions,
   startServer,
-} from "./process.ts";
-import { runHere } from "./run_here.ts";
+} from "../helpers/process.ts";
+import { runHere } from "../helpers/run_here.ts";
 
 type Env = Readonly<Record<string, string>>;
 

@@ -1,7 +1,7 @@
 import { idBound } from "../../src/base/id.ts";
 import type { Database } from "../../src/database/database.ts";
 import { sql } from "../../src/database/sql.ts";
-import { numbers } from "./numbers.ts";
+import { numbers } from "../helpers/numbers.ts";
 
 export const NOW_MS = Date.UTC(2026, 0, 31);
 export const DAY_MS = 86_400_000;

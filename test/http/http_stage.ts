@@ -10,14 +10,14 @@ import { Problem } from "../../src/base/problem.ts";
 import type { HttpLimits } from "../../src/http/limits.ts";
 import { createHttpServer } from "../../src/http/node_http.ts";
 import { problemResponse } from "../../src/http/respond.ts";
-import { listen } from "./listen.ts";
+import { listen } from "../helpers/listen.ts";
 import {
   exchangeRaw,
   openRaw,
   type RawExchange,
   type RawOptions,
   type RawResponse,
-} from "./raw_http.ts";
+} from "../helpers/raw_http.ts";
 
 /** The largest body that the stage takes, in bytes. */
 export const MAX_BODY = 64 * 1024;

@@ -7,8 +7,8 @@ import { generatePrivateKey, importKey } from "../../src/base/jwt.ts";
 import { accessTokenClaims } from "../../src/oauth/claims.ts";
 import { loadRevocations, revocation } from "../../src/store/revocations.ts";
 import { createUses } from "../../src/store/uses.ts";
-import { openDatabase } from "./database.ts";
-import { ringOf, signJwt } from "./jwt.ts";
+import { openDatabase } from "../helpers/database.ts";
+import { ringOf, signJwt } from "../helpers/jwt.ts";
 
 const ISSUER = "https://as.example/base";
 export const NOW_MS = Date.UTC(2026, 0, 1);

@@ -4,9 +4,9 @@ import { createClockWatch } from "../../src/delivery/clock_watch.ts";
 import type { Distributor } from "../../src/delivery/distributor.ts";
 import type { Database } from "../../src/database/database.ts";
 import { sql } from "../../src/database/sql.ts";
-import { openDatabase } from "./database.ts";
-import { SILENT } from "./silent_log.ts";
-import { turn } from "./turn.ts";
+import { openDatabase } from "../helpers/database.ts";
+import { SILENT } from "../helpers/silent_log.ts";
+import { turn } from "../helpers/turn.ts";
 
 export const START_MS = Date.UTC(2026, 0, 1);
 export const HOUR_MS = 3_600_000;

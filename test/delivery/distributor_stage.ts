@@ -6,15 +6,15 @@ import { sql, type Sql } from "../../src/database/sql.ts";
 import { formatSigningSecret } from "../../src/event/signature.ts";
 import { insertEvent } from "../../src/store/events.ts";
 import { fanOut, listPendingEvents } from "../../src/store/fan_out.ts";
-import { addUser, openDatabase } from "./database.ts";
+import { addUser, openDatabase } from "../helpers/database.ts";
 import {
   createProcess,
   type Process,
   type ProcessOptions,
   SEAL,
   type Shared,
-} from "./distributor_process.ts";
-import { until } from "./until.ts";
+} from "../helpers/distributor_process.ts";
+import { until } from "../helpers/until.ts";
 
 export const START_MS = Date.UTC(2026, 10, 20, 12, 0, 0);
 export const SECRET = formatSigningSecret(new Uint8Array(32).fill(7));

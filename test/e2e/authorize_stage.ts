@@ -1,5 +1,5 @@
-import { type Gatepost, startGatepost, type TestApp, type TestUser } from "./gatepost.ts";
-import type { Client } from "./http_client.ts";
+import { type Gatepost, startGatepost, type TestApp, type TestUser } from "../helpers/gatepost.ts";
+import type { Client } from "../helpers/http_client.ts";
 
 /** A server with a user and apps for the authorize page. */
 export interface AuthorizeStage {

@@ -4,7 +4,7 @@ import { createSeal } from "../../src/base/seal.ts";
 import type { Database } from "../../src/database/database.ts";
 import { sql } from "../../src/database/sql.ts";
 import { type KeyRing, loadKeyRing } from "../../src/store/key_ring.ts";
-import { openDatabase } from "./database.ts";
+import { openDatabase } from "../helpers/database.ts";
 
 export const MINUTE_MS = 60_000;
 export const TTL_MS = 60 * MINUTE_MS;

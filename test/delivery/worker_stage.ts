@@ -12,9 +12,9 @@ import { createDeliveryWorker, type DeliveryWorker } from "../../src/delivery/wo
 import { formatSigningSecret } from "../../src/event/signature.ts";
 import type { SelfTest } from "../../src/outbound/egress.ts";
 import { insertEvent } from "../../src/store/events.ts";
-import { configOf } from "./config.ts";
-import { addUser, makeFolder, openSqliteFile } from "./database.ts";
-import { startReceiver } from "./receiver.ts";
+import { configOf } from "../helpers/config.ts";
+import { addUser, makeFolder, openSqliteFile } from "../helpers/database.ts";
+import { startReceiver } from "../helpers/receiver.ts";
 
 export interface Stage {
   readonly worker: DeliveryWorker;

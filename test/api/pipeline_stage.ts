@@ -6,8 +6,8 @@ import { createRouter, type Router } from "../../src/api/router.ts";
 import type { HttpRequest, HttpResponse } from "../../src/base/http_message.ts";
 import type { Log, LogFields } from "../../src/base/log.ts";
 import { Problem } from "../../src/base/problem.ts";
-import { sampleRequest } from "./http_request.ts";
-import { sampleOperation } from "./operation.ts";
+import { sampleRequest } from "../helpers/http_request.ts";
+import { sampleOperation } from "../helpers/operation.ts";
 
 /** The one origin whose pages may read responses. */
 export const ORIGIN = "https://spa.example";

@@ -1,8 +1,8 @@
 import assert from "node:assert/strict";
-import { type EventStage, startEventStage } from "./event_stage.ts";
-import type { ClientResponse } from "./http_client.ts";
-import { newName } from "./requests.ts";
-import { readObject } from "./responses.ts";
+import { type EventStage, startEventStage } from "../helpers/event_stage.ts";
+import type { ClientResponse } from "../helpers/http_client.ts";
+import { newName } from "../helpers/requests.ts";
+import { readObject } from "../helpers/responses.ts";
 
 /** The path of the list of a consumer's subscriptions. */
 export const PATH = "/consumer/subscription";

@@ -3,11 +3,11 @@ import {
   newForeignKey,
   registerIssuer,
   startForeignIssuer,
-} from "./foreign_issuer.ts";
-import { type Gatepost, startGatepost } from "./gatepost.ts";
-import type { ClientResponse } from "./http_client.ts";
-import { bearer } from "./requests.ts";
-import { expectStatus, readObject } from "./responses.ts";
+} from "../helpers/foreign_issuer.ts";
+import { type Gatepost, startGatepost } from "../helpers/gatepost.ts";
+import type { ClientResponse } from "../helpers/http_client.ts";
+import { bearer } from "../helpers/requests.ts";
+import { expectStatus, readObject } from "../helpers/responses.ts";
 
 type Body = Readonly<Record<string, unknown>>;
 

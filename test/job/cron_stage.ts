@@ -3,8 +3,8 @@ import { setImmediate as nextTurn } from "node:timers/promises";
 import { createCron, type IntervalJob } from "../../src/job/cron.ts";
 import { createSharedCron } from "../../src/job/shared_cron.ts";
 import type { Database } from "../../src/database/database.ts";
-import { openDatabase } from "./database.ts";
-import { SILENT } from "./silent_log.ts";
+import { openDatabase } from "../helpers/database.ts";
+import { SILENT } from "../helpers/silent_log.ts";
 
 export const START_MS = Date.UTC(2040, 0, 1);
 export const HOUR_MS = 3_600_000;

@@ -8,8 +8,8 @@ import {
 import { formatSigningSecret } from "../../src/event/signature.ts";
 import { createEgress } from "../../src/outbound/egress.ts";
 import { EgressError } from "../../src/outbound/reachable.ts";
-import { readCidr } from "./cidr.ts";
-import { startReceiver } from "./receiver.ts";
+import { readCidr } from "../helpers/cidr.ts";
+import { startReceiver } from "../helpers/receiver.ts";
 
 export const SECRETS = [7, 9].map((byte) => formatSigningSecret(new Uint8Array(32).fill(byte)));
 export const NOW_MS = Date.UTC(2026, 10, 20, 12, 0, 0, 999);

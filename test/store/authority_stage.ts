@@ -13,9 +13,9 @@ import {
   type SubscriptionsEnd,
 } from "../../src/store/subscription_end.ts";
 import { insertSubscription } from "../../src/store/subscriptions.ts";
-import { addApp, addUser, openDatabase, sampleApp, sampleGrant } from "./database.ts";
-import { NEVER } from "./never.ts";
-import { numbers } from "./numbers.ts";
+import { addApp, addUser, openDatabase, sampleApp, sampleGrant } from "../helpers/database.ts";
+import { NEVER } from "../helpers/never.ts";
+import { numbers } from "../helpers/numbers.ts";
 
 export const NOW_MS = Date.UTC(2026, 0, 1, 1);
 const SEAL = createSeal(undefined);

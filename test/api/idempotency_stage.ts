@@ -6,7 +6,7 @@ import { Problem } from "../../src/base/problem.ts";
 import type { Database } from "../../src/database/database.ts";
 import { createMemoryDatabase } from "../../src/database/memory.ts";
 import { insertEvent, listDispatched } from "../../src/store/events.ts";
-import { backendCaller, sampleRequest } from "./http_request.ts";
+import { backendCaller, sampleRequest } from "../helpers/http_request.ts";
 
 export const CALLER = backendCaller(Infinity);
 export const LEASE_MS = 20_000;
