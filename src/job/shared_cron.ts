@@ -35,6 +35,8 @@ export function createSharedCron(options: Pick<Services, "database" | "log" | "n
   const jobs = new Map<string, IntervalJob>();
   /** Failed claims that may nevertheless be stored. */
   const unknown = new Map<string, CronjobRun>();
+  /** Stores the end of a job's last run, if that has failed: its lease would delay the next one. */
+  const unstored = new Map<string, () => Promise<unknown>>();
   /** The looks under way whether a job is due. */
   const looks = new Map<string, Promise<CronjobRun | undefined>>();
 
@@ -48,6 +50,8 @@ export function createSharedCron(options: Pick<Services, "database" | "log" | "n
   async function claimIfDue(job: IntervalJob): Promise<CronjobRun | undefined> {
     if (!options.isClockRight()) return undefined;
     const { name, everyMs } = job;
+    await unstored.get(name)?.();
+    unstored.delete(name);
     const failed = unknown.get(name);
     if (failed) {
       const isClaimed = await failed.renewIfClaimed(now() + LEASE_MS);
@@ -96,7 +100,10 @@ export function createSharedCron(options: Pick<Services, "database" | "log" | "n
     } finally {
       clearInterval(renewal);
       const durationMs = Math.round(elapsedMs() - startedMs);
-      await claimed.finish(durationMs, failure);
+      const finish = () => claimed.finish(durationMs, failure);
+      unstored.set(name, finish);
+      await finish();
+      unstored.delete(name);
     }
   }
 

@@ -147,6 +147,33 @@ test("a claim that was not stored leaves the job to another process", async (t) 
   assert.equal(counter.runs, 1);
 });
 
+test("the next run does not wait for the lease of one whose end could not be stored", async (t) => {
+  const office = await openOffice(t);
+  const counter = createCounter();
+  let isFull = false;
+  const database: Database = {
+    ...office.database,
+    write: (batch) =>
+      isFull ? Promise.reject(new UnavailableError("full")) : office.database.write(batch),
+  };
+  const run = () => {
+    counter.run();
+    isFull = true;
+  };
+  const { look, shared } = await office.open(run, 1_000, { database });
+  office.nowMs += 1_000;
+  await look();
+  office.nowMs += 1_000;
+  await look();
+  isFull = false;
+  assert.equal(counter.runs, 1);
+  await look();
+  assert.equal(counter.runs, 2);
+  isFull = false;
+  await look();
+  assert.equal((await shared.list())[0]?.isRunning, false);
+});
+
 test("a claim found stored after its lease has ended excludes other processes", async (t) => {
   const office = await openOffice(t);
   const long = createLongRun();
