@@ -127,21 +127,31 @@ test("a stored claim with an unknown outcome is run once, at the next look", asy
   assert.equal(counter.runs, 1);
 });
 
+/** A database that refuses writes while `isFull`. */
+function refusingWrites({ database }: Office) {
+  const disk = {
+    isFull: false,
+    database: {
+      ...database,
+      async write(batch) {
+        if (disk.isFull) throw new UnavailableError("full");
+        return database.write(batch);
+      },
+    } satisfies Database,
+  };
+  return disk;
+}
+
 test("a claim that was not stored leaves the job to another process", async (t) => {
   const office = await openOffice(t);
   const counter = createCounter();
-  let isFull = false;
-  const database: Database = {
-    ...office.database,
-    write: (batch) =>
-      isFull ? Promise.reject(new UnavailableError("full")) : office.database.write(batch),
-  };
-  const { look } = await office.open(counter.run, HOUR_MS, { database });
+  const disk = refusingWrites(office);
+  const { look } = await office.open(counter.run, HOUR_MS, disk);
   const other = await office.open(counter.run);
   office.nowMs += HOUR_MS;
-  isFull = true;
+  disk.isFull = true;
   await look();
-  isFull = false;
+  disk.isFull = false;
   await other.look();
   await look();
   assert.equal(counter.runs, 1);
@@ -150,26 +160,21 @@ test("a claim that was not stored leaves the job to another process", async (t) 
 test("the next run does not wait for the lease of one whose end could not be stored", async (t) => {
   const office = await openOffice(t);
   const counter = createCounter();
-  let isFull = false;
-  const database: Database = {
-    ...office.database,
-    write: (batch) =>
-      isFull ? Promise.reject(new UnavailableError("full")) : office.database.write(batch),
-  };
+  const disk = refusingWrites(office);
   const run = () => {
     counter.run();
-    isFull = true;
+    disk.isFull = true;
   };
-  const { look, shared } = await office.open(run, 1_000, { database });
+  const { look, shared } = await office.open(run, 1_000, disk);
   office.nowMs += 1_000;
   await look();
   office.nowMs += 1_000;
   await look();
-  isFull = false;
+  disk.isFull = false;
   assert.equal(counter.runs, 1);
   await look();
   assert.equal(counter.runs, 2);
-  isFull = false;
+  disk.isFull = false;
   await look();
   assert.equal((await shared.list())[0]?.isRunning, false);
 });
