@@ -93,7 +93,7 @@ export function exchangeRaw(
  * Sends a request without its last byte; the returned function sends that byte and resolves with
  * the response. The request must ask for the connection to be closed.
  */
-export async function sendPartly(port: number, text: string): Promise<() => Promise<RawResponse>> {
+async function sendPartly(port: number, text: string): Promise<() => Promise<RawResponse>> {
   const socket = await openRaw(port);
   let received = "";
   socket.on("data", (chunk: Buffer) => {
