@@ -1,8 +1,9 @@
 import assert from "node:assert/strict";
 import { after, afterEach, before, beforeEach, test } from "node:test";
 import { type Browser, openBrowser } from "../helpers/browser.ts";
-import { type EventStage, readItems, startEventStage } from "../helpers/event_stage.ts";
+import { type EventStage, startEventStage } from "../helpers/event_stage.ts";
 import { PASSWORD, type TestUser } from "../helpers/gatepost.ts";
+import { readItems } from "../helpers/responses.ts";
 import { until } from "../helpers/until.ts";
 
 const ORDERS = `const schema = { type: "object", properties: { item: { type: "string" } } };

@@ -11,6 +11,7 @@ import { resendDeliveries } from "../../src/store/resends.ts";
 import { updateSubscription } from "../../src/store/subscriptions.ts";
 import { countChanges } from "../helpers/database.ts";
 import { LEASE_MS, lookForWork, TIMEOUT_MS, untilIdle } from "../helpers/distributor_process.ts";
+import { NEVER } from "../helpers/never.ts";
 import { until } from "../helpers/until.ts";
 import { makeDeliveries, openStage, type Stage } from "./distributor_stage.ts";
 
@@ -33,7 +34,7 @@ async function sendAgain(
 }
 
 async function clearEnded({ database, nowMs }: Stage): Promise<void> {
-  await clearEndedSubscriptions(database, () => nowMs, new AbortController().signal);
+  await clearEndedSubscriptions(database, () => nowMs, NEVER);
 }
 
 describe("a delivery that waits in its queue", () => {

@@ -1,10 +1,9 @@
 import assert from "node:assert/strict";
 import type { Item } from "../helpers/backend_stage.ts";
-import { readItems } from "../helpers/event_stage.ts";
 import { startGatepost } from "../helpers/gatepost.ts";
 import type { ClientResponse } from "../helpers/http_client.ts";
 import { bearer, newAddress, newName } from "../helpers/requests.ts";
-import { readObject } from "../helpers/responses.ts";
+import { readItems, readObject } from "../helpers/responses.ts";
 
 /** Both processes have one base URL; otherwise each would be an issuer of its own. */
 export const ENV = { GATEPOST_BASE_URL: "http://gatepost.test" };

@@ -1,13 +1,14 @@
 import assert from "node:assert/strict";
 import { after, before, describe, test } from "node:test";
+import { type EventStage, startEventStage } from "../helpers/event_stage.ts";
+import { bearer, basicAuth } from "../helpers/requests.ts";
 import {
   assertProblem,
-  type EventStage,
+  expectStatus,
   readItems,
-  startEventStage,
-} from "../helpers/event_stage.ts";
-import { bearer, basicAuth } from "../helpers/requests.ts";
-import { expectStatus, readObject, readTokens } from "../helpers/responses.ts";
+  readObject,
+  readTokens,
+} from "../helpers/responses.ts";
 
 let stage: EventStage;
 /** A token that has only scope backend:read, and one that has only scope consumer. */

@@ -1,13 +1,8 @@
 import assert from "node:assert/strict";
 import { after, test } from "node:test";
-import {
-  BAD_SCOPES,
-  expectErrors,
-  expectObject,
-  startBackendStage,
-} from "../helpers/backend_stage.ts";
+import { BAD_SCOPES, expectObject, startBackendStage } from "../helpers/backend_stage.ts";
 import type { TestApp } from "../helpers/gatepost.ts";
-import { expectStatus, readObject } from "../helpers/responses.ts";
+import { assertProblem, expectStatus, readObject } from "../helpers/responses.ts";
 
 const { gatepost, send } = await startBackendStage();
 after(() => gatepost.stop());
@@ -95,8 +90,8 @@ const BAD_NEW_APPS: readonly (readonly [string, object, readonly string[]])[] = 
 
 for (const [what, fields, pointers] of BAD_NEW_APPS) {
   test(`a new app with ${what} is refused with a pointer to each error`, async () => {
-    const errors = await expectErrors(send("POST", "/backend/app", newApp(fields)));
-    assert.deepEqual(errors.toSorted(), pointers);
+    const errors = assertProblem(await send("POST", "/backend/app", newApp(fields)), 400);
+    assert.deepEqual(errors, pointers);
   });
 }
 
@@ -111,7 +106,7 @@ test("an invalid change of an app is refused with every error and changes nothin
     ["a client_id", { client_id: "a1" }, ["/client_id"]],
   ];
   for (const [what, change, pointers] of changes) {
-    const errors = await expectErrors(send("PATCH", path, { trusted: true, ...change }));
+    const errors = assertProblem(await send("PATCH", path, { trusted: true, ...change }), 400);
     assert.deepEqual(errors, pointers, what);
   }
   assert.deepEqual(await expectObject(200, send("GET", path)), before);
@@ -185,7 +180,7 @@ test("only null removes redirect URIs, and the response names the rule that appl
   const uri = "https://app.example/cb";
   const app = await gatepost.createApp({ redirect_uris: [uri] });
   const path = `/backend/app/${app.id}`;
-  assert.deepEqual(await expectErrors(send("PATCH", path, { redirect_uris: [] })), [
+  assert.deepEqual(assertProblem(await send("PATCH", path, { redirect_uris: [] }), 400), [
     "/redirect_uris",
   ]);
   const kept = await expectObject(200, send("GET", path));
@@ -195,14 +190,14 @@ test("only null removes redirect URIs, and the response names the rule that appl
   const none = newApp({ redirect_uris: null });
   const made = await expectObject(201, send("POST", "/backend/app", none));
   assert.equal(made["redirect_rule"], "prefix");
-  await expectErrors(send("POST", "/backend/app", newApp({ redirect_uris: [] })));
+  assertProblem(await send("POST", "/backend/app", newApp({ redirect_uris: [] })), 400);
 });
 
 test("an app's URL cannot change to one that its redirect URIs do not match", async () => {
   const app = await gatepost.createApp({ redirect_uris: ["https://app.example/cb"] });
   const path = `/backend/app/${app.id}`;
   const url = "https://new.example";
-  assert.deepEqual(await expectErrors(send("PATCH", path, { url })), ["/url"]);
+  assert.deepEqual(assertProblem(await send("PATCH", path, { url }), 400), ["/url"]);
   await expectStatus(200, send("PATCH", path, { url, redirect_uris: [`${url}/cb`] }));
 });
 
@@ -245,7 +240,7 @@ test("a new secret with revoke ends the old one at once", async () => {
   const app = await gatepost.createApp();
   const path = `/backend/app/${app.id}/secret`;
   const bad = send("POST", path, { revoke: "yes", x: 1 });
-  assert.deepEqual(await expectErrors(bad), ["/revoke", "/x"]);
+  assert.deepEqual(assertProblem(await bad, 400), ["/revoke", "/x"]);
   assert.equal(await isSecretValid(app, app.secret), true);
   const { client_secret: secret } = await expectObject(200, send("POST", path, { revoke: true }));
   assert.equal(await isSecretValid(app, app.secret), false);

@@ -1,11 +1,16 @@
 import assert from "node:assert/strict";
 import { after, test } from "node:test";
 import { expectObject, type Item, startBackendStage } from "../helpers/backend_stage.ts";
-import { readItems } from "../helpers/event_stage.ts";
 import type { TestApp, TestUser } from "../helpers/gatepost.ts";
 import type { ClientResponse, Client } from "../helpers/http_client.ts";
 import { bearer, newName } from "../helpers/requests.ts";
-import { assertOAuthError, expectStatus, readObject, readTokens } from "../helpers/responses.ts";
+import {
+  assertOAuthError,
+  expectStatus,
+  readItems,
+  readObject,
+  readTokens,
+} from "../helpers/responses.ts";
 
 const { gatepost, send, createPasswordApp } = await startBackendStage();
 after(() => gatepost.stop());

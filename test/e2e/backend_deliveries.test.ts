@@ -1,14 +1,9 @@
 import assert from "node:assert/strict";
 import { after, describe, test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
-import {
-  assertProblem,
-  readItems,
-  type StagedSubscription,
-  startEventStage,
-} from "../helpers/event_stage.ts";
+import { type StagedSubscription, startEventStage } from "../helpers/event_stage.ts";
 import { newName } from "../helpers/requests.ts";
-import { readObject } from "../helpers/responses.ts";
+import { assertProblem, readItems, readObject } from "../helpers/responses.ts";
 import { PATIENCE_MS } from "../helpers/until.ts";
 
 const stage = await startEventStage();

@@ -1,8 +1,8 @@
 import assert from "node:assert/strict";
 import { after, describe, test } from "node:test";
-import { assertProblem, readItems, type StagedSubscription } from "../helpers/event_stage.ts";
+import type { StagedSubscription } from "../helpers/event_stage.ts";
 import { newName } from "../helpers/requests.ts";
-import { readObject } from "../helpers/responses.ts";
+import { assertProblem, readItems, readObject } from "../helpers/responses.ts";
 import { PATIENCE_MS } from "../helpers/until.ts";
 import { deliveryPath, startDeliveryStage } from "./delivery_stage.ts";
 

@@ -5,10 +5,10 @@ import { join } from "node:path";
 import { type TestContext, test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
-import { readItems, startEventStage } from "../helpers/event_stage.ts";
+import { startEventStage } from "../helpers/event_stage.ts";
 import { type Gatepost, startGatepost } from "../helpers/gatepost.ts";
 import { bearer, newName } from "../helpers/requests.ts";
-import { readObject } from "../helpers/responses.ts";
+import { readItems, readObject } from "../helpers/responses.ts";
 import { until } from "../helpers/until.ts";
 
 const ENDPOINTS = fileURLToPath(new URL("../fixtures/server_endpoints", import.meta.url));

@@ -2,11 +2,11 @@ import assert from "node:assert/strict";
 import { after, before, describe, test } from "node:test";
 import { fileURLToPath } from "node:url";
 import { assertConsentPage, passLogin } from "../helpers/authorize_pages.ts";
-import { assertProblem, type EventStage, startEventStage } from "../helpers/event_stage.ts";
+import { type EventStage, startEventStage } from "../helpers/event_stage.ts";
 import type { ClientResponse } from "../helpers/http_client.ts";
 import { asFields } from "../helpers/openapi_rules.ts";
 import { bearer, newName } from "../helpers/requests.ts";
-import { readObject } from "../helpers/responses.ts";
+import { assertProblem, readObject } from "../helpers/responses.ts";
 import { PATIENCE_MS, until } from "../helpers/until.ts";
 
 const ENDPOINTS = fileURLToPath(new URL("../fixtures/server_endpoints", import.meta.url));

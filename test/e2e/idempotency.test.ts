@@ -2,12 +2,11 @@ import assert from "node:assert/strict";
 import { access, rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { after, before, test } from "node:test";
-import { assertProblem, readItems } from "../helpers/event_stage.ts";
 import { type Gatepost, startGatepost } from "../helpers/gatepost.ts";
 import type { ClientResponse } from "../helpers/http_client.ts";
 import { createDataFolder } from "../helpers/process.ts";
 import { bearer, newName } from "../helpers/requests.ts";
-import { readObject } from "../helpers/responses.ts";
+import { assertProblem, readItems, readObject } from "../helpers/responses.ts";
 import { until } from "../helpers/until.ts";
 
 const MODULE = `

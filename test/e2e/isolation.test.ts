@@ -5,11 +5,12 @@ import { join } from "node:path";
 import { describe, type TestContext, test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
-import { type EventStage, readItems, startEventStage } from "../helpers/event_stage.ts";
+import { type EventStage, startEventStage } from "../helpers/event_stage.ts";
 import { type Gatepost, startGatepost } from "../helpers/gatepost.ts";
 import { OFFLINE } from "../helpers/offline.ts";
 import { type Reaction, type Receiver, startReceiver } from "../helpers/receiver.ts";
 import { newName } from "../helpers/requests.ts";
+import { readItems } from "../helpers/responses.ts";
 import { PATIENCE_MS, until } from "../helpers/until.ts";
 
 const ENDPOINTS = fileURLToPath(new URL("../fixtures/server_endpoints", import.meta.url));

@@ -1,13 +1,8 @@
 import assert from "node:assert/strict";
 import { after, before, describe, test } from "node:test";
-import {
-  assertProblem,
-  type EventStage,
-  readItems,
-  startEventStage,
-} from "../helpers/event_stage.ts";
+import { type EventStage, startEventStage } from "../helpers/event_stage.ts";
 import { bearer, newName } from "../helpers/requests.ts";
-import { readObject } from "../helpers/responses.ts";
+import { assertProblem, readItems, readObject } from "../helpers/responses.ts";
 
 const MODULE = `
   export const order = {

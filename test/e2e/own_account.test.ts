@@ -4,10 +4,9 @@ import { join } from "node:path";
 import { after, describe, test } from "node:test";
 import { sql } from "../../src/database/sql.ts";
 import { openDatabaseAt } from "../helpers/database.ts";
-import { readItems } from "../helpers/event_stage.ts";
 import { PASSWORD } from "../helpers/gatepost.ts";
 import { bearer, newAddress } from "../helpers/requests.ts";
-import { assertOAuthError, readObject } from "../helpers/responses.ts";
+import { assertOAuthError, readItems, readObject } from "../helpers/responses.ts";
 import { until } from "../helpers/until.ts";
 import { NEW_PASSWORD, SCOPES, startAccountStage } from "./account_stage.ts";
 

@@ -1,9 +1,8 @@
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
-import { assertProblem, readItems } from "../helpers/event_stage.ts";
 import { type Gatepost, startGatepost } from "../helpers/gatepost.ts";
 import { bearer } from "../helpers/requests.ts";
-import { readObject } from "../helpers/responses.ts";
+import { assertProblem, readItems, readObject } from "../helpers/responses.ts";
 
 let gatepost: Gatepost;
 before(async () => {

@@ -1,9 +1,9 @@
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
-import { assertProblem, type EventStage, startEventStage } from "../helpers/event_stage.ts";
+import { type EventStage, startEventStage } from "../helpers/event_stage.ts";
 import { newName } from "../helpers/requests.ts";
-import { readObject } from "../helpers/responses.ts";
+import { assertProblem, readObject } from "../helpers/responses.ts";
 
 const AGAIN = `
   export const again = {

@@ -1,8 +1,8 @@
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
-import { assertProblem, type EventStage, startEventStage } from "../helpers/event_stage.ts";
+import { type EventStage, startEventStage } from "../helpers/event_stage.ts";
 import { newName } from "../helpers/requests.ts";
-import { readObject } from "../helpers/responses.ts";
+import { assertProblem, readObject } from "../helpers/responses.ts";
 import { PATIENCE_MS } from "../helpers/until.ts";
 
 const LATER = "2130-01-31T12:00:00.000Z";

@@ -1,9 +1,14 @@
 import assert from "node:assert/strict";
 import { after, describe, test } from "node:test";
-import { assertProblem, readItems } from "../helpers/event_stage.ts";
 import { PASSWORD, startGatepost, type TestUser, waitUntilDead } from "../helpers/gatepost.ts";
 import { basicAuth, bearer } from "../helpers/requests.ts";
-import { assertOAuthError, expectStatus, readObject } from "../helpers/responses.ts";
+import {
+  assertOAuthError,
+  assertProblem,
+  expectStatus,
+  readItems,
+  readObject,
+} from "../helpers/responses.ts";
 import { ENV, NEW_PASSWORD, startAccountStage, TOKENS_PATH } from "./account_stage.ts";
 
 const stage = await startAccountStage();

@@ -2,14 +2,9 @@ import assert from "node:assert/strict";
 import { existsSync, statSync } from "node:fs";
 import { join } from "node:path";
 import { after, before, test } from "node:test";
-import {
-  assertProblem,
-  type EventStage,
-  readItems,
-  startEventStage,
-} from "../helpers/event_stage.ts";
+import { type EventStage, startEventStage } from "../helpers/event_stage.ts";
 import { isOnRqlite, queryFile } from "../helpers/engine.ts";
-import { expectStatus, readObject } from "../helpers/responses.ts";
+import { assertProblem, expectStatus, readItems, readObject } from "../helpers/responses.ts";
 import { until } from "../helpers/until.ts";
 
 const METRICS_TOKEN = "a-secret-that-is-long-enough";

@@ -1,14 +1,9 @@
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
-import {
-  assertProblem,
-  type EventStage,
-  readItems,
-  startEventStage,
-} from "../helpers/event_stage.ts";
+import { type EventStage, startEventStage } from "../helpers/event_stage.ts";
 import { sendRaw } from "../helpers/raw_http.ts";
 import { bearer, newName } from "../helpers/requests.ts";
-import { expectStatus, readObject } from "../helpers/responses.ts";
+import { assertProblem, expectStatus, readItems, readObject } from "../helpers/responses.ts";
 import { findSignatureFault } from "../helpers/standard_webhooks.ts";
 import { until } from "../helpers/until.ts";
 

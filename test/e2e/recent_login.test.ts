@@ -5,7 +5,6 @@ import { assertConsentPage, passLogin } from "../helpers/authorize_pages.ts";
 import { type Clock, createClock } from "../helpers/clock.ts";
 import { signIn, tokensOf } from "../helpers/console.ts";
 import { DEVICE_GRANT, newDevice, pollFor, typeCode, VERIFY } from "../helpers/device.ts";
-import { assertProblem, readItems } from "../helpers/event_stage.ts";
 import {
   type ForeignIssuer,
   registerIssuer,
@@ -14,7 +13,7 @@ import {
 import { type Gatepost, startGatepost, type TestApp, type TestUser } from "../helpers/gatepost.ts";
 import type { Client } from "../helpers/http_client.ts";
 import { bearer, newName } from "../helpers/requests.ts";
-import { assertOAuthError, readObject } from "../helpers/responses.ts";
+import { assertOAuthError, assertProblem, readItems, readObject } from "../helpers/responses.ts";
 
 const MINUTE_MS = 60_000;
 const HOUR_MS = 60 * MINUTE_MS;

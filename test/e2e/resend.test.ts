@@ -1,15 +1,13 @@
 import assert from "node:assert/strict";
 import { after, before, describe, test } from "node:test";
 import {
-  assertProblem,
   type EventStage,
-  readItems,
   type StagedSubscription,
   startEventStage,
 } from "../helpers/event_stage.ts";
 import type { ReceivedRequest } from "../helpers/receiver.ts";
 import { newName } from "../helpers/requests.ts";
-import { readObject } from "../helpers/responses.ts";
+import { assertProblem, readItems, readObject } from "../helpers/responses.ts";
 import { PATIENCE_MS, until } from "../helpers/until.ts";
 
 const DELAYS_MS = [150, 300, 450];

@@ -1,10 +1,15 @@
 import assert from "node:assert/strict";
 import { after, before, describe, test } from "node:test";
 import { assertConsentPage, assertErrorRedirect, passLogin } from "../helpers/authorize_pages.ts";
-import { assertProblem } from "../helpers/event_stage.ts";
 import { type Gatepost, startGatepost, type TestApp, type TestUser } from "../helpers/gatepost.ts";
 import { basicAuth, bearer } from "../helpers/requests.ts";
-import { assertOAuthError, decodeJwt, readObject, readTokens } from "../helpers/responses.ts";
+import {
+  assertOAuthError,
+  assertProblem,
+  decodeJwt,
+  readObject,
+  readTokens,
+} from "../helpers/responses.ts";
 
 const MCP = "https://mcp.example/mcp";
 const env = { GATEPOST_BASE_URL: "http://gatepost.test/base" };

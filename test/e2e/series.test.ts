@@ -1,11 +1,7 @@
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
-import {
-  assertProblem,
-  type EventStage,
-  readItems,
-  startEventStage,
-} from "../helpers/event_stage.ts";
+import { type EventStage, startEventStage } from "../helpers/event_stage.ts";
+import { assertProblem, readItems } from "../helpers/responses.ts";
 import { until } from "../helpers/until.ts";
 
 let stage: EventStage;

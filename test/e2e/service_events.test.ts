@@ -3,12 +3,11 @@ import { after, before, describe, test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
 import {
   type EventStage,
-  readItems,
   type StagedSubscription,
   startEventStage,
 } from "../helpers/event_stage.ts";
 import { newName } from "../helpers/requests.ts";
-import { readObject } from "../helpers/responses.ts";
+import { readItems, readObject } from "../helpers/responses.ts";
 import { PATIENCE_MS, until } from "../helpers/until.ts";
 
 const DISABLE_AFTER_MS = 1000;

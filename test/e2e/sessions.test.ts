@@ -1,9 +1,9 @@
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
-import { assertProblem, readItems } from "../helpers/event_stage.ts";
 import { passLogin } from "../helpers/authorize_pages.ts";
 import { type Gatepost, startGatepost, type TestUser } from "../helpers/gatepost.ts";
 import { authorizePath, bearer } from "../helpers/requests.ts";
+import { assertProblem, readItems } from "../helpers/responses.ts";
 
 let gatepost: Gatepost;
 before(async () => {

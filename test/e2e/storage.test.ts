@@ -9,13 +9,13 @@ import { describe, test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
 import {
-  assertProblem,
   type EventStage,
   type StagedSubscription,
   startEventStage,
 } from "../helpers/event_stage.ts";
 import type { ClientResponse } from "../helpers/http_client.ts";
 import { bearer, newName } from "../helpers/requests.ts";
+import { assertProblem } from "../helpers/responses.ts";
 import { PATIENCE_MS, until } from "../helpers/until.ts";
 
 const ENDPOINTS = fileURLToPath(new URL("../fixtures/server_endpoints", import.meta.url));

@@ -1,9 +1,9 @@
 import assert from "node:assert/strict";
 import { after, before, test, type TestContext } from "node:test";
-import { assertProblem, type EventStage, startEventStage } from "../helpers/event_stage.ts";
+import { type EventStage, startEventStage } from "../helpers/event_stage.ts";
 import { type Gatepost, startGatepost } from "../helpers/gatepost.ts";
 import { bearer, newName } from "../helpers/requests.ts";
-import { readObject } from "../helpers/responses.ts";
+import { assertProblem, readObject } from "../helpers/responses.ts";
 import { until } from "../helpers/until.ts";
 
 const ENV = { GATEPOST_BASE_URL: "http://gatepost.test", GATEPOST_RESEND_DELAYS: "20ms" };

@@ -1,9 +1,9 @@
 import assert from "node:assert/strict";
 import { after, describe, test } from "node:test";
-import { assertProblem, readItems, type StagedSubscription } from "../helpers/event_stage.ts";
+import type { StagedSubscription } from "../helpers/event_stage.ts";
 import type { TestApp } from "../helpers/gatepost.ts";
 import { newName } from "../helpers/requests.ts";
-import { readObject, readTokens } from "../helpers/responses.ts";
+import { assertProblem, readItems, readObject, readTokens } from "../helpers/responses.ts";
 import { findSignatureFault } from "../helpers/standard_webhooks.ts";
 import { PATIENCE_MS } from "../helpers/until.ts";
 import { goodBody, PATH, startSubscriptionStage } from "./subscription_stage.ts";

@@ -3,11 +3,9 @@ import { after, before, describe, test } from "node:test";
 import { openCommandLine } from "../helpers/command_line.ts";
 import { signIn } from "../helpers/console.ts";
 import {
-  assertProblem,
   type EventStage,
-  readItems,
-  startEventStage,
   type StagedSubscription,
+  startEventStage,
 } from "../helpers/event_stage.ts";
 import {
   PASSWORD,
@@ -17,7 +15,7 @@ import {
   type TokenResponse,
 } from "../helpers/gatepost.ts";
 import { bearer, newName } from "../helpers/requests.ts";
-import { readObject, readTokens } from "../helpers/responses.ts";
+import { assertProblem, readItems, readObject, readTokens } from "../helpers/responses.ts";
 
 const MODULE = `
 export const order = {

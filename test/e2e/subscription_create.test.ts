@@ -1,8 +1,7 @@
 import assert from "node:assert/strict";
 import { after, describe, test } from "node:test";
-import { assertProblem } from "../helpers/event_stage.ts";
 import { bearer, newName } from "../helpers/requests.ts";
-import { readObject } from "../helpers/responses.ts";
+import { assertProblem, readObject } from "../helpers/responses.ts";
 import { goodBody, PATH, startSubscriptionStage } from "./subscription_stage.ts";
 
 const RFC_3339_UTC = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z$/;
@@ -113,6 +112,7 @@ describe("POST /consumer/subscription", () => {
     }
   });
 
+  const GOOD = { event: "e", endpoint: "https://shop.example/" };
   const BODIES: readonly (readonly [body: unknown, pointers: readonly string[]])[] = [
     [{}, ["/endpoint", "/event"]],
     [{ event: "e" }, ["/endpoint"]],
@@ -120,9 +120,9 @@ describe("POST /consumer/subscription", () => {
     [{ event: "", endpoint: "", more: 1 }, ["/endpoint", "/event", "/more"]],
     [{ event: "bad event", endpoint: "http://10.0.0.1/" }, ["/endpoint", "/event"]],
     [{ event: 1, endpoint: 2, id: 3, "a/b~": 4 }, ["/a~1b~0", "/endpoint", "/event", "/id"]],
-    [goodBody({ secret: "whsec_mine" }), ["/secret"]],
-    [goodBody({ status: "paused" }), ["/status"]],
-    [goodBody({ principal: "u1", app: "a1" }), ["/app", "/principal"]],
+    [{ ...GOOD, secret: "whsec_mine" }, ["/secret"]],
+    [{ ...GOOD, status: "paused" }, ["/status"]],
+    [{ ...GOOD, principal: "u1", app: "a1" }, ["/app", "/principal"]],
   ];
   for (const [body, pointers] of BODIES) {
     test(`names all errors of ${JSON.stringify(body)}`, async () => {

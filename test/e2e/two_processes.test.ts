@@ -10,11 +10,10 @@ import {
   type TokenResponse,
   waitUntilDead,
 } from "../helpers/gatepost.ts";
-import { readItems } from "../helpers/event_stage.ts";
 import { DEVICE_GRANT } from "../../src/oauth/grant_type.ts";
 import type { ClientResponse } from "../helpers/http_client.ts";
 import { basicAuth, bearer } from "../helpers/requests.ts";
-import { assertOAuthError, readObject, readTokens } from "../helpers/responses.ts";
+import { assertOAuthError, readItems, readObject, readTokens } from "../helpers/responses.ts";
 import { until } from "../helpers/until.ts";
 
 // One public address for both: without it each would be its own issuer.

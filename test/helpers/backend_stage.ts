@@ -1,9 +1,8 @@
 import assert from "node:assert/strict";
-import { readItems } from "./event_stage.ts";
 import { type GatepostOptions, startGatepost, type TestUser } from "./gatepost.ts";
 import type { ClientResponse } from "./http_client.ts";
 import { bearer } from "./requests.ts";
-import { expectStatus, readObject } from "./responses.ts";
+import { expectStatus, readItems, readObject } from "./responses.ts";
 
 /** A resource of the backend as JSON. */
 export type Item = Readonly<Record<string, unknown>>;
@@ -62,16 +61,4 @@ export async function expectObject(
   responding: Promise<ClientResponse>,
 ): Promise<Item> {
   return readObject(await expectStatus(status, responding));
-}
-
-/** Checks a 400 in the form of RFC 9457, and returns the pointers of its errors. */
-export async function expectErrors(responding: Promise<ClientResponse>): Promise<unknown[]> {
-  const response = await expectStatus(400, responding);
-  assert.equal(response.headers.get("content-type"), "application/problem+json");
-  const problem = readObject(response);
-  assert.match(String(problem["type"]), /^urn:gatepost:problem:[a-z_]+$/);
-  assert.deepEqual([problem["status"], problem["title"]], [400, "Bad Request"]);
-  const errors = problem["errors"] as Item[];
-  for (const { detail } of errors) assert.ok(typeof detail === "string" && detail !== "");
-  return errors.map(({ pointer }) => pointer);
 }

@@ -7,7 +7,7 @@ import { type Gatepost, PASSWORD, startGatepost } from "./gatepost.ts";
 import type { ClientResponse } from "./http_client.ts";
 import { type Receiver, startReceiver } from "./receiver.ts";
 import { bearer, newName } from "./requests.ts";
-import { readObject } from "./responses.ts";
+import { readItems, readObject } from "./responses.ts";
 import { until } from "./until.ts";
 
 /** A server whose callbacks reach a receiver on the loopback, each resend after 20 ms. */
@@ -117,21 +117,4 @@ export async function startEventStage(
     },
   };
   return stage;
-}
-
-/** The items of a list's response, which must be 200. */
-export function readItems(response: ClientResponse): readonly Readonly<Record<string, unknown>>[] {
-  assert.equal(response.status, 200, response.text);
-  const { items } = readObject(response);
-  assert.ok(Array.isArray(items), response.text);
-  return items;
-}
-
-/** Checks a problem response (RFC 9457) and returns the pointers of its errors, sorted. */
-export function assertProblem(response: ClientResponse, status: number): readonly string[] {
-  assert.equal(response.status, status, response.text);
-  assert.match(response.headers.get("content-type") ?? "", /^application\/problem\+json/);
-  const { errors = [] }: { errors?: readonly { readonly pointer: string }[] } =
-    JSON.parse(response.text);
-  return errors.map(({ pointer }) => pointer).sort();
 }

@@ -1,6 +1,7 @@
 import type { HttpRequest } from "../../src/base/http_message.ts";
 import { Problem } from "../../src/base/problem.ts";
 import type { Caller } from "../../src/oauth/principal.ts";
+import { NEVER } from "./never.ts";
 
 /** A caller with scope `backend`, whose token expires at that time. */
 export function backendCaller(expiresAtMs: number): Caller {
@@ -28,7 +29,7 @@ export function sampleRequest(
     query: "",
     headers: {},
     address: "192.0.2.1",
-    signal: new AbortController().signal,
+    signal: NEVER,
     isGone: false,
     abort() {},
     readBody(maxBytes) {

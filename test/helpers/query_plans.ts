@@ -19,7 +19,7 @@ export const OWNER = "u00000000";
 export const GRANT = newId("g", NOW_MS);
 /** A subscription of it, and an event; neither is stored. */
 export const SUBSCRIPTION = {
-  id: newId("s", NOW_MS),
+  id: "s00000000",
   principal: OWNER,
   app: "login",
   event: "order.created",
@@ -29,7 +29,7 @@ export const SUBSCRIPTION = {
   grant: { id: GRANT, scopes: ["consumer"] },
 };
 export const EVENT = {
-  id: newId("e", NOW_MS),
+  id: "e00000000",
   name: "order.created",
   json: "{}",
   subject: undefined,

@@ -1,4 +1,5 @@
 import assert from "node:assert/strict";
+import { STATUS_CODES } from "node:http";
 import type { TokenResponse } from "./gatepost.ts";
 import type { ClientResponse } from "./http_client.ts";
 
@@ -24,6 +25,26 @@ export function readObject(response: ClientResponse): Readonly<Record<string, un
   const value: unknown = JSON.parse(response.text);
   assert.ok(typeof value === "object" && value !== null && !Array.isArray(value), response.text);
   return { ...value };
+}
+
+/** The items of a list's response, which must be 200. */
+export function readItems(response: ClientResponse): readonly Readonly<Record<string, unknown>>[] {
+  assert.equal(response.status, 200, response.text);
+  const { items } = readObject(response);
+  assert.ok(Array.isArray(items), response.text);
+  return items;
+}
+
+/** Checks a problem response (RFC 9457) and returns the pointers of its errors, sorted. */
+export function assertProblem(response: ClientResponse, status: number): readonly string[] {
+  assert.equal(response.status, status, response.text);
+  assert.equal(response.headers.get("content-type"), "application/problem+json");
+  const { type, errors = [], ...problem } = readObject(response);
+  assert.match(String(type), /^urn:gatepost:problem:[a-z_]+$/);
+  assert.deepEqual([problem["status"], problem["title"]], [status, STATUS_CODES[status]]);
+  assert.ok(Array.isArray(errors));
+  for (const { detail } of errors) assert.ok(typeof detail === "string" && detail !== "");
+  return errors.map(({ pointer }) => String(pointer)).sort();
 }
 
 /** Checks an error of the token endpoint and similar endpoints (RFC 6749 §5.2). */

@@ -3,12 +3,13 @@ import { test } from "node:test";
 import type { CronjobContext, Dispatch } from "../../src/mod.ts";
 import { runCronjob } from "../../src/hosting/cronjob.ts";
 import { hostingServices, type StoredEvent } from "../helpers/hosting.ts";
+import { NEVER } from "../helpers/never.ts";
 import { SILENT } from "../helpers/silent_log.ts";
 
 async function runOnce(
   run: (context: CronjobContext) => unknown,
   store: (events: readonly StoredEvent[]) => Promise<void>,
-  signal = new AbortController().signal,
+  signal = NEVER,
 ): Promise<void> {
   await runCronjob({ name: "tick", run }, signal, hostingServices({ log: SILENT, store }));
 }
@@ -85,6 +86,6 @@ test("a line that a run logs has the name of its job", async () => {
     store: () => Promise.resolve(),
   });
   const run = ({ log }: CronjobContext) => log.info("swept", { rows: 3, job: "another" });
-  await runCronjob({ name: "tick", run }, new AbortController().signal, services);
+  await runCronjob({ name: "tick", run }, NEVER, services);
   assert.deepEqual(lines, [["swept", { rows: 3, job: "tick" }]]);
 });

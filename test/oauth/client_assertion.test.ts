@@ -7,6 +7,7 @@ import { useAssertion } from "../../src/store/client_assertions.ts";
 import { purge } from "../../src/store/purge.ts";
 import { openDatabase } from "../helpers/database.ts";
 import { signJwt } from "../helpers/jwt.ts";
+import { NEVER } from "../helpers/never.ts";
 
 const NOW_S = Date.UTC(2040, 0, 1) / 1000;
 const ISSUER = "https://gatepost.example";
@@ -59,7 +60,7 @@ test("a used assertion is remembered for longer than it is valid, and then purge
   assert.ok(verify({}, endMs - 1));
   assert.equal(verify({}, endMs), undefined);
   const purgeAt = (nowMs: number) =>
-    purge(database, RETENTION, nowMs, new AbortController().signal);
+    purge(database, RETENTION, nowMs, NEVER);
   await purgeAt(endMs + 90_000); // by a clock that is ahead
   assert.equal(await useAssertion(database, APP.id, proof), false);
   await purgeAt(proof.untilMs);
