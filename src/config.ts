@@ -1,4 +1,4 @@
-import { lstatSync, readFileSync, statSync } from "node:fs";
+import { readFileSync, statSync } from "node:fs";
 import { isWildcardHost } from "./base/base_url.ts";
 import { DATABASE_ADDRESS } from "./base/database_address.ts";
 import {
@@ -160,8 +160,11 @@ export function parseConfig(env: Environment, readText: ReadText = readSecret) {
 
 /** Reads the file that a variable NAME_FILE names; throws if that is impossible. */
 export function readSecret(path: string): string {
-  if (statSync(path).isCharacterDevice()) throw new Error(`${path} is a device`); // without an end
-  if (lstatSync(path).isFIFO()) throw new Error(`${path} is a named pipe`); // without a writer
+  const found = statSync(path);
+  if (found.isCharacterDevice()) throw new Error(`${path} is a device`); // without an end
+  // Without a writer. Pipes of the shell, which have one, are in /dev/fd, /dev/stdin or /proc.
+  const isNamed = !/^\/(dev|proc)\//.test(path);
+  if (found.isFIFO() && isNamed) throw new Error(`${path} is a named pipe`);
   const text = decodeText(readFileSync(path));
   if (text === undefined) throw new Error(`${path} is not UTF-8`);
   return text;

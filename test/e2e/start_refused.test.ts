@@ -2,7 +2,14 @@
 import assert from "node:assert/strict";
 import { spawn } from "node:child_process";
 import { once } from "node:events";
-import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
+import {
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  symlinkSync,
+  writeFileSync,
+} from "node:fs";
 import { cp, rm } from "node:fs/promises";
 import { createServer } from "node:net";
 import { join } from "node:path";
@@ -86,12 +93,18 @@ onLinux("a database below /proc, which keeps no files: one line, exit 1", async 
   assertRefused(await tryStartHere(await writeFolder(t, {}), env), /\/proc keeps no files/);
 });
 
-onLinux("a named pipe as the file of a secret: one line, exit 2", async (t) => {
-  const pipe = join(await writeFolder(t, {}), "pipe");
-  await once(spawn("mkfifo", [pipe]), "exit");
-  const env = { GATEPOST_PORT: "0", GATEPOST_METRICS_TOKEN_FILE: pipe };
+onLinux("a named pipe, or a link to one, as the file of a secret: a line, exit 2", async (t) => {
+  const folder = await writeFolder(t, {});
+  await once(spawn("mkfifo", [join(folder, "pipe")]), "exit");
+  symlinkSync("pipe", join(folder, "link"));
+  const env = {
+    GATEPOST_PORT: "0",
+    GATEPOST_METRICS_TOKEN_FILE: join(folder, "pipe"),
+    GATEPOST_SECRET_KEY_FILE: join(folder, "link"),
+  };
   const { code, stderr } = await run(process.execPath, [SOURCE_ENTRY], env);
-  assert.match(stderr, /^GATEPOST_METRICS_TOKEN_FILE: cannot be read: \S+pipe is a named pipe\n$/);
+  assert.match(stderr, /^GATEPOST_SECRET_KEY_FILE: cannot be read: \S+link is a named pipe\n/);
+  assert.match(stderr, /\nGATEPOST_METRICS_TOKEN_FILE: cannot be read: \S+pipe is a named pipe\n$/);
   assert.equal(code, 2);
 });
 
