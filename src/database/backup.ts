@@ -15,6 +15,7 @@ import { backup, DatabaseSync } from "node:sqlite";
 import { newId } from "../base/id.ts";
 import { UnusableDatabaseError } from "./database.ts";
 import { acquirePresence } from "./presence.ts";
+import { refusalOf } from "./sqlite_error.ts";
 import { openAtRest, openSqlite, quickCheck } from "./sqlite_file.ts";
 
 // 4 MiB a step: large enough to be fast, small enough to be interrupted in between.
@@ -90,11 +91,19 @@ export async function withTemporary<Result>(
     await presence.forEnded(async (ended) =>
       removeCopy(join(folder, ended.slice(ended.indexOf("-") + 1))));
     makePrivate(path);
-    return await work(path).finally(() => removeCopy(path));
+    return await work(path).catch(nameFullDisk(path)).finally(() => removeCopy(path));
   } finally {
     presence.close();
   }
 }
+
+/** SQLite does not say which disk is full: that of the copy, as nothing else is written. */
+const nameFullDisk = (path: string) => (error: unknown): never => {
+  if (error instanceof Error && refusalOf(error) === "full") {
+    error.message = `${path}: ${error.message}`;
+  }
+  throw error;
+};
 
 function makePrivate(file: string): void {
   try {
