@@ -111,9 +111,12 @@ export interface Answer<Body = unknown> {
   readonly status: number;
   /**
    * `set-cookie` may have several values. Content-Length, X-Request-Id and hop-by-hop headers
-   * (Connection, Transfer-Encoding …) are set by the server; naming one is an error (500).
+   * (Connection, Transfer-Encoding …) are set by the server; naming one is an error (500). One that
+   * is undefined is left out.
    */
-  readonly headers?: Readonly<Record<string, string | number | readonly string[]>> | Headers;
+  readonly headers?:
+    | Readonly<Record<string, string | number | readonly string[] | undefined>>
+    | Headers;
   /**
    * Sent as JSON. A string or bytes with a `content-type` in `headers` are sent as they are; bytes
    * without one are `application/octet-stream`. 204, 205 and 304 have no body.

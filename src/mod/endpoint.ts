@@ -75,7 +75,7 @@ export interface EndpointBase {
   readonly input?: Input;
   /** The schema of a 200 or 201, for documents and tests; the server does not check it. */
   readonly output?: AnySchema;
-  /** The accepted types of bodies; without "form" a form is refused with 415. */
+  /** "form" accepts forms, which are refused with 415 otherwise. JSON is always accepted. */
   readonly accepts?: readonly ("json" | "form")[];
   /**
    * The events that it dispatches, for the catalogue that consumers see. To subscribe to an event
