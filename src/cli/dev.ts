@@ -22,8 +22,8 @@ export const DEV_COMMAND: Command = {
     "Runs `gatepost serve`, and restarts it when a file in the folder GATEPOST_ENDPOINTS " +
       "(default: ./endpoints) is changed, added or removed. Files of all types count, except dot " +
       "files, node_modules, databases and what is behind a symbolic link to a folder. A server " +
-      "that does not start is started again at the next change. Flags of Node, such as --inspect, " +
-      "are passed to the server.",
+      "that does not start is started again at the next change. Flags of Node, such as " +
+      "--inspect, are passed to the server.",
   ],
   examples: [
     "gatepost dev",
