@@ -24,8 +24,9 @@ export function describe(
   const inPath = namesIn(template)
     .map((name, index) => parameter("path", name, input.params?.schema, ownNames[index]));
   const { schema } = input.query ?? record(query); // a shape that is no object names no parameters
-  const inQuery = Object.keys(schema["properties"] ?? {})
-    .map((name) => parameter("query", name, schema));
+  const required = [schema["required"] ?? []].flat(); // may have names that `properties` has not
+  const inQuery = [...new Set([...Object.keys(schema["properties"] ?? {}), ...required])]
+    .map((name) => parameter("query", String(name), schema));
   const parameters = [...inPath, ...inQuery, ...operation.idempotent ? [IDEMPOTENCY_KEY] : []];
   const body = requestBody(operation);
   const isChecked = inQuery.length > 0 || input.params || input.query;
@@ -99,7 +100,8 @@ function successes({ responses, isLocated }: Operation): Schema {
     ...(shape !== undefined && {
       content: typeof shape === "string"
         ? { [shape]: { schema: TEXT.schema } }
-        : { "application/json": { schema: shape.schema } },
+        // Without an output the handler may respond with any type.
+        : { "application/json": { schema: shape.schema }, ...status === "2XX" && { "*/*": {} } },
     }),
   }]));
 }

@@ -179,6 +179,15 @@ describe("the document of a hosted endpoint", () => {
     assert.ok(asFields(responses)["400"]);
   });
 
+  test("shows a member of its query that is required and nothing else", () => {
+    const query = shown({ type: "object", properties: { a: {} }, required: ["a", "b"] });
+    const { parameters } = describe({ input: { query } }, "GET");
+    assert.deepEqual([parameters].flat().slice(1), [
+      { name: "a", in: "query", required: true, schema: {} },
+      { name: "b", in: "query", required: true, schema: { type: "string" } },
+    ]);
+  });
+
   test("leaves out a query that is not an object", () => {
     const { parameters } = describe({ input: { query: shown({ anyOf: [{}] }) } }, "GET");
     assert.equal([parameters].flat().length, 1);
@@ -202,7 +211,7 @@ describe("the document of a hosted endpoint", () => {
     assert.equal(describe({}, "GET")["requestBody"], undefined);
   });
 
-  test("shows its output as the response, or any 2XX without an output", () => {
+  test("shows its output as the response, or any 2XX of any type without an output", () => {
     const output = shown({ type: "object", properties: { ok: { type: "boolean" } } });
     const responses = asFields(describe({ responses: { 200: output } })["responses"]);
     assert.deepEqual(
@@ -210,7 +219,10 @@ describe("the document of a hosted endpoint", () => {
       output.schema,
     );
     assert.equal(responses["2XX"], undefined);
-    assert.ok(asFields(describe({})["responses"])["2XX"]);
+    assert.deepEqual(
+      lookUp(describe({}), "#/responses/2XX/content"),
+      { "application/json": { schema: {} }, "*/*": {} },
+    );
   });
 });
 
