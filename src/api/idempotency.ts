@@ -13,7 +13,7 @@ import type { Access, Context } from "./operation.ts";
 export type Keep = (response: HttpResponse) => readonly Sql[];
 
 /** A string in quotes (RFC 9651 §3.3.3); text without quotes is accepted too. */
-const KEY = /^(?:"((?:[ !#-[\]-~]|\\["\\]){1,255})"|([!#-~][ -~]{0,254}))$/;
+export const KEY_PATTERN = /^(?:"((?:[ !#-[\]-~]|\\["\\]){1,255})"|([!#-~][ -~]{0,254}))$/;
 
 /**
  * Carries out a request with this body once for each caller and Idempotency-Key
@@ -32,7 +32,7 @@ export async function respondOnce(
 ): Promise<HttpResponse> {
   const { method, path, query, headers: { "idempotency-key": given } } = request;
   if (given === undefined) return run(() => []);
-  const [, quoted, key = quoted?.replace(/\\(.)/g, "$1")] = KEY.exec(String(given)) ?? [];
+  const [, quoted, key = quoted?.replace(/\\(.)/g, "$1")] = KEY_PATTERN.exec(String(given)) ?? [];
   if (key === undefined) throw malformed("The Idempotency-Key must be 1 to 255 ASCII characters.");
   const owner = caller ? [caller.sub, caller.clientId] : [request.address];
   const id = sha256(JSON.stringify([...owner, method, path, key]));

@@ -16,7 +16,7 @@ export interface RateLimit extends Rate {
 export const RATE_FORM = "a rate such as 100/1m: 1 to 1000000 in 1s to 1d, whole seconds";
 
 /** The syntax of a rate; `parseRate` checks the limits too. */
-export const RATE_PATTERN = /^([1-9]\d{0,6})\/(\w+)$/;
+export const RATE_PATTERN = /^([1-9]\d{0,6})\/([1-9]\d{0,7}(?:ms|[smhd]))$/;
 
 const MAX_COUNT = 1_000_000;
 const MAX_WINDOW_MS = 86_400_000;

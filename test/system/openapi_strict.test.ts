@@ -30,6 +30,8 @@ describe("the document allows what the server accepts, and nothing that it refus
       ),
       { password: PASSWORD, scopes: Array.from({ length: 101 }, (_, index) => `s${index}`) },
       { password: PASSWORD, more: 1 },
+      ...["100/1m", "1/1500s", "100/often", "100/1", "0/1m", null]
+        .map((rate) => ({ password: PASSWORD, rate })),
     ]],
     ["NewApp", "/backend/app", { url: "https://app.example" }, [
       ...[" a ", "\u{1f600}".repeat(100), "ä&<"].map((name) => ({ name })),
@@ -122,6 +124,18 @@ describe("the document allows what the server accepts, and nothing that it refus
     }
   }
 });
+
+for (const key of ['"a b"', "a b", "x".repeat(255), "x".repeat(256), '"', "é", ""]) {
+  test(`Idempotency-Key: ${key.slice(0, 30)}`, async () => {
+    const [declared] = [lookUp(document, "#/paths/~1backend~1event/post/parameters")].flat();
+    const resolve = (ref: string) => lookUp(document, ref);
+    const errors = findErrors(asFields(asFields(declared)["schema"]), key, { resolve });
+    const headers = { ...bearer(gatepost.adminToken), "idempotency-key": key };
+    const body = { name: "a", data: 1 };
+    const response = await gatepost.api.postJson("/backend/event", body, headers);
+    assert.equal(response.status, errors.length > 0 ? 400 : 202, response.text);
+  });
+}
 
 test("every list refuses an invalid cursor", async () => {
   const lists = Object.entries(asFields(document["paths"])).filter(([, item]) =>

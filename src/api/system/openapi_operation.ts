@@ -1,5 +1,6 @@
 import { ANYTHING, record, type Schema, TEXT } from "../../base/shape.ts";
 import { BACKEND_READ_SCOPE, BACKEND_SCOPE } from "../../oauth/principal.ts";
+import { KEY_PATTERN } from "../idempotency.ts";
 import type { Operation } from "../operation.ts";
 import { tokensOf } from "../path_pattern.ts";
 import { callback, parameter, refusals } from "./openapi_parts.ts";
@@ -27,9 +28,9 @@ export function describe(
   const required = [schema["required"] ?? []].flat(); // may have names that `properties` has not
   const inQuery = [...new Set([...Object.keys(schema["properties"] ?? {}), ...required])]
     .map((name) => parameter("query", String(name), schema));
-  const parameters = [...inPath, ...inQuery, ...operation.idempotent ? [IDEMPOTENCY_KEY] : []];
+  const parameters = [...inPath, ...inQuery, ...operation.idempotent ? [KEY_HEADER] : []];
   const body = requestBody(operation);
-  const isChecked = inQuery.length > 0 || input.params || input.query;
+  const isChecked = inQuery.length > 0 || input.params || input.query || operation.idempotent;
   const statuses = [
     ...(body || isChecked ? [400] : []),
     ...(access === "public" ? [] : [401, ...(access.length > 0 ? [403] : [])]),
@@ -62,7 +63,11 @@ export function describe(
   };
 }
 
-const IDEMPOTENCY_KEY = { name: "Idempotency-Key", in: "header", schema: TEXT.schema };
+const KEY_HEADER = {
+  name: "Idempotency-Key",
+  in: "header",
+  schema: { ...TEXT.schema, pattern: KEY_PATTERN.source },
+};
 
 /** The names of a template's parameters. */
 export function namesIn(template: string): string[] {

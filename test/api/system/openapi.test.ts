@@ -193,6 +193,14 @@ describe("the document of a hosted endpoint", () => {
     assert.equal([parameters].flat().length, 1);
   });
 
+  test("shows that a wrong Idempotency-Key is refused", () => {
+    const { parameters, responses } = describe({ idempotent: true }, "DELETE");
+    const { name, schema } = asFields([parameters].flat()[1]);
+    assert.equal(name, "Idempotency-Key");
+    assert.ok(asFields(schema)["pattern"]);
+    assert.ok(asFields(responses)["400"]);
+  });
+
   test("shows its body for the accepted media types, and for no other", () => {
     const body = shown({ type: "object", properties: { a: { type: "string" } } });
     const operation = describe({ input: { body }, takesForms: true });
