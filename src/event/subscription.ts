@@ -32,8 +32,8 @@ const checkEndpoint: Check = (text) => {
 };
 
 const ENDPOINT = described("Where callbacks are sent.", text(checkEndpoint, {
-  format: "uri",
-  pattern: "^[Hh][Tt][Tt][Pp][Ss]?://",
+  // Not of format uri, which is ASCII (RFC 3986): hosts and paths may be international.
+  pattern: String.raw`^[Hh][Tt][Tt][Pp][Ss]?://[^\s\\/#][^\s\\#]*$`,
   maxLength: MAX_LENGTH,
 }));
 const STATUS = oneOf("active", "paused", "disabled");

@@ -94,7 +94,9 @@ function makeValue(random: Random, given: unknown): unknown {
     }
     default:
       if (random.chance(40)) return random.pick(TEXTS);
-      if (schema["format"] === "uri") return `${receiver.url}/${random.pick("abc")}`;
+      if (schema["format"] === "uri" || String(schema["pattern"]).includes("://")) {
+        return `${receiver.url}/${random.pick("abc")}`;
+      }
       if (schema["format"] === "date-time") return new Date(random.below(2 ** 31)).toISOString();
       return random.pick(["order.created", "consumer", "backend", `long pass ${random.below(99)}`]);
   }

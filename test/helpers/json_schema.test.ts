@@ -40,6 +40,7 @@ const CASES: readonly [schema: Record<string, unknown>, good: unknown, bad: unkn
   [{ maxProperties: 0 }, {}, { a: 1 }],
   [{ format: "date-time" }, "2030-01-31T12:00:00.000Z", "2030-01-31"],
   [{ format: "uri" }, "https://a.example/", "a"],
+  [{ format: "uri" }, "https://xn--mnchen-3ya.example/", "https://münchen.example/"],
 ];
 
 for (const [schema, good, bad] of CASES) {

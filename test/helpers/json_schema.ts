@@ -220,8 +220,8 @@ function hasFormat(value: string, format: unknown): boolean {
   switch (format) {
     case "date-time":
       return /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z$/.test(value);
-    case "uri":
-      return URL.canParse(value);
+    case "uri": // RFC 3986 §2: ASCII alone
+      return /^[!#-;=?-[\]_a-z~]+$/i.test(value) && URL.canParse(value);
     default:
       return true;
   }

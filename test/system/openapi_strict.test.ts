@@ -48,7 +48,8 @@ describe("the document allows what the server accepts, and nothing that it refus
       ...["app.example", ""],
     ].map((url) => ({ url }))],
     ["NewSubscription", "/consumer/subscription", { event: "EVENT" }, [
-      ...["https://a.example/b?c", "http://a.example"],
+      ...["https://a.example/b?c", "http://a.example", "https://münchen.example/{ä}"],
+      ...["https:///b", "https://a.example/b c", "https://a.example/#", "https://a\\b"],
       ...["ftp://a.example", "/b", "", `https://a.example/${LONG}${LONG}`],
     ].map((endpoint) => ({ endpoint }))],
     ["NewEvent", "/backend/event", { data: 1 }, [
