@@ -132,6 +132,15 @@ test("a list reports a wrong filter, finds an id, and adds new rows by a button"
   assert.equal(await browser.count("tr[data-id]"), 0);
 });
 
+test("a list of deliveries without an attempt has neither a row nor a chart of others", async () => {
+  await open("deliveries?attempt=0");
+  await seen(".live", /Live/);
+  await post("/backend/event", { name: "order.created", data: 3 });
+  await browser.until("performance.getEntriesByType('resource').some(({ name, responseEnd }) => " +
+    "/attempt=0&event=/.test(name) && responseEnd)"); // asked whether the delivery belongs here
+  assert.equal(await browser.count("tr[data-id], .plot"), 0);
+});
+
 test("failed deliveries are counted, one is tried, and then the rest is sent", async () => {
   await fail(1, 2, 3);
   await open("deliveries?status=failed");

@@ -1,4 +1,4 @@
-import { call, get, list, type Query } from "../api.ts";
+import { call, get, list, type Query, withQuery } from "../api.ts";
 import { entry, openDelivery, openResend } from "../delivery.ts";
 import { type Child, el, fill } from "../element.ts";
 import { filters, noneLike, since } from "../filters.ts";
@@ -37,7 +37,7 @@ function selectionOf(query: URLSearchParams): Query {
 async function isMeant({ id, event, status }: Delivery, selection: Query): Promise<boolean> {
   const { status: wanted = status, event: one = event } = selection;
   if (wanted !== status || one !== event) return false;
-  if (!Object.values(selection).some(Boolean)) return true;
+  if (withQuery("", selection) === "") return true;
   const { items } = await list<Delivery>(PATH, { ...selection, event, limit: 100 });
   return items.some((item) => item.id === id);
 }

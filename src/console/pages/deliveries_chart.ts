@@ -1,4 +1,4 @@
-import type { Query } from "../api.ts";
+import { type Query, withQuery } from "../api.ts";
 import { key } from "../table.ts";
 import { chart } from "../chart.ts";
 import { type Child, el } from "../element.ts";
@@ -21,7 +21,7 @@ export async function deliveriesChart(
   { status = "", subscription, since, until, ...others }: Query,
 ): Promise<Child> {
   const ends = ENDS.filter(({ name }) => status === "" || status === name);
-  if (ends.length === 0 || Object.values(others).some(Boolean)) return null;
+  if (ends.length === 0 || withQuery("", others) !== "") return null;
   const untilMs = until ? Date.parse(String(until)) : serverNow();
   const sinceMs = since ? Date.parse(String(since)) : untilMs - USUAL_HOURS * HOUR_MS;
   // Rounded, since a moment has passed since the filter's span was turned into a time.
