@@ -1,4 +1,4 @@
-import { hasLetters } from "./parts.ts";
+import { failure, hasLetters, notify } from "./parts.ts";
 import { go, href } from "./router.ts";
 import { isAccount } from "./session.ts";
 
@@ -6,8 +6,11 @@ const PLACES: Readonly<Record<string, string>> = {
   o: "", d: "deliveries", e: "events", s: "subscriptions", u: "users", a: "audit", x: "explorer",
 };
 
+const open = (what: "openPalette" | "showHelp") => import("./palette.ts")
+  .then((palette) => palette[what]()).catch((error: unknown) => notify(failure(error)));
+
 /** Opens the palette, which is loaded when it is first wanted. */
-export const openPalette = async (): Promise<void> => (await import("./palette.ts")).openPalette();
+export const openPalette = () => open("openPalette");
 
 /** Listens to keys. Single letters can be switched off (WCAG 2.1.4). */
 export function beginKeys(): void {
@@ -40,7 +43,7 @@ function act(key: string): boolean {
       return field !== null;
     }
     case "?":
-      import("./palette.ts").then(({ showHelp }) => showHelp());
+      open("showHelp");
       return true;
     default: {
       // For each action that a key can start, a page has a button with that `data-key`.

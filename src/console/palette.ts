@@ -4,7 +4,7 @@ import { type Child, el, fill, icon } from "./element.ts";
 import { address } from "./format.ts";
 import { CONSOLE_PAGES } from "./pages.ts";
 import { lettersSwitch } from "./letters_switch.ts";
-import { facts, state } from "./parts.ts";
+import { facts, reasonOf, state } from "./parts.ts";
 import type { Subscription } from "./records.ts";
 import { go, href, pageOf } from "./router.ts";
 import { isAccount, mayWrite } from "./session.ts";
@@ -54,19 +54,18 @@ export function openPalette(): void {
   let chosen = 0;
   let timer: ReturnType<typeof setTimeout> | undefined;
 
-  function show(found: readonly Choice[]): void {
+  function show(found: readonly Choice[], end = found.length > 0 ? "" : "Nothing found."): void {
     const groups = Map.groupBy(found, ({ group }) => group);
     choices = [...groups.values()].flat(); // in the order of display
-    fill(options, found.length === 0 ? el("p.empty", "Nothing found.") : null,
-      [...groups].map(([group, own]) => [
-        el("p.nav-h", { role: "presentation" }, group),
-        own.map((choice) => {
-          const id = `choice-${choices.indexOf(choice)}`;
-          return el("a", { id, role: "option", href: choice.to, tabindex: -1 }, icon(choice.icon),
-            el("span.cut", marked(choice.label, field.value.trim())),
-            el("span.hint.small.muted.cut", choice.hint));
-        }),
-      ]));
+    fill(options, [...groups].map(([group, own]) => [
+      el("p.nav-h", { role: "presentation" }, group),
+      own.map((choice) => {
+        const id = `choice-${choices.indexOf(choice)}`;
+        return el("a", { id, role: "option", href: choice.to, tabindex: -1 }, icon(choice.icon),
+          el("span.cut", marked(choice.label, field.value.trim())),
+          el("span.hint.small.muted.cut", choice.hint));
+      }),
+    ]), end && el("p.empty", end));
     mark();
   }
 
@@ -82,10 +81,16 @@ export function openPalette(): void {
     clearTimeout(timer);
     const text = field.value.trim();
     chosen = 0;
-    show(findPages(text));
+    const pages = findPages(text);
+    show(pages, pages.length > 0 ? "" : "…");
     timer = setTimeout(async () => {
-      const things = await findThings(text).catch(() => []);
-      if (field.value.trim() === text) show([...findPages(text), ...things]); // the pages stay
+      let [things, wrong]: [Choice[], string?] = [[]];
+      try {
+        things = await findThings(text);
+      } catch (error) {
+        wrong = reasonOf(error);
+      }
+      if (field.value.trim() === text) show([...pages, ...things], wrong); // the pages stay
     }, WAIT_MS);
   });
   field.addEventListener("keydown", (event) => {

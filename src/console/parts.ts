@@ -78,11 +78,15 @@ export function message(kind: string, ...words: readonly Child[]): HTMLElement {
     icon(kind === "ok" ? "check" : "alert", 20), el("div", words));
 }
 
+/** An error in one sentence. */
+export const reasonOf = (error: unknown): string => error instanceof Refusal ? error.message
+  : error instanceof TypeError ? "The server does not answer." : String(error);
+
 /** An error in the server's words, with the id of the request, by which the log can be searched. */
 export function failure(error: unknown): HTMLElement {
   if (!(error instanceof Refusal)) {
     return message("bad",
-      el("b", error instanceof TypeError ? "The server does not answer. " : `${error} `),
+      el("b", reasonOf(error), " "),
       "Load this page again to see whether your last action was done.",
       el("p", button("Load again", () => location.reload(), { kind: "tiny" })));
   }

@@ -121,3 +121,41 @@ test("a page in a browser that blocks its cookies asks the user to allow them", 
   await openWith(`Object.defineProperty(window, "sessionStorage", ${denied})`, "/console/users");
   await shows(/^This does not open\s+This page needs cookies: allow them for this site\.$/);
 });
+
+/** Presses Ctrl+K. */
+const openPalette = () =>
+  browser.devtools("Input.dispatchKeyEvent", { type: "keyDown", key: "k", modifiers: 2 });
+const found = () => browser.text("#found");
+
+test("the palette says that nothing was found only after a response that says so", async () => {
+  await browser.goto(`${stage.server.url}/console/keys`);
+  await browser.find("main .list-of");
+  await browser.execute(`const send = fetch;
+    window.fail = window.go = undefined;
+    window.fetch = (...all) => !/q=/.test(all[0]) ? send(...all) : new Promise((resolve, reject) =>
+      [window.go, window.fail] = [() => resolve(send(...all)), () => reject(new TypeError())]);`);
+  await openPalette();
+  await browser.find(".palette");
+  await browser.press("nobody");
+  await browser.until("window.fail");
+  assert.equal(await found(), "…");
+  await browser.execute("fail()");
+  await until(async () => await found() === "The server does not answer.", found);
+  await browser.press("\uE00C");
+});
+
+test("the palette and the list of keys report that their code cannot be loaded", async () => {
+  await browser.devtools("Network.enable", {});
+  await browser.devtools("Network.setBlockedURLs", { urls: ["*/palette.js"] });
+  await browser.goto(`${stage.server.url}/console/keys`);
+  await browser.find("main .list-of");
+  for (const open of [openPalette, () => browser.press("?")]) {
+    await open();
+    await browser.find(".notes .msg.bad");
+    await browser.click(".notes [aria-label=Close]");
+    await browser.until("!document.querySelector('.notes .toast')");
+  }
+  await browser.devtools("Network.setBlockedURLs", { urls: [] });
+  await openPalette();
+  await browser.find(".palette");
+});
