@@ -78,9 +78,11 @@ export function message(kind: string, ...words: readonly Child[]): HTMLElement {
     icon(kind === "ok" ? "check" : "alert", 20), el("div", words));
 }
 
-/** An error in one sentence. */
+/** An error in one sentence. Every browser's error of a failed import() names the module. */
 export const reasonOf = (error: unknown): string => error instanceof Refusal ? error.message
-  : error instanceof TypeError ? "The server does not answer." : String(error);
+  : !(error instanceof TypeError) ? String(error)
+  : /module/i.test(error.message) ? "A part of this page cannot be loaded."
+  : "The server does not answer.";
 
 /** An error in the server's words, with the id of the request, by which the log can be searched. */
 export function failure(error: unknown): HTMLElement {

@@ -132,7 +132,7 @@ test("a list reports a wrong filter, finds an id, and adds new rows by a button"
   assert.equal(await browser.count("tr[data-id]"), 0);
 });
 
-test("a list of deliveries without an attempt has neither a row nor a chart of others", async () => {
+test("a list of deliveries without an attempt has no row and no chart of others", async () => {
   await open("deliveries?attempt=0");
   await seen(".live", /Live/);
   await post("/backend/event", { name: "order.created", data: 3 });

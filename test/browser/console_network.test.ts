@@ -144,17 +144,20 @@ test("the palette says that nothing was found only after a response that says so
   await browser.press("\uE00C");
 });
 
-test("the palette and the list of keys report that their code cannot be loaded", async () => {
+test("a part of a page that is gone, as after an upgrade, is reported", async () => {
   await browser.devtools("Network.enable", {});
-  await browser.devtools("Network.setBlockedURLs", { urls: ["*/palette.js"] });
+  await browser.devtools("Network.setBlockedURLs", { urls: ["*/palette.js", "*/dialog.js"] });
   await browser.goto(`${stage.server.url}/console/keys`);
   await browser.find("main .list-of");
   for (const open of [openPalette, () => browser.press("?")]) {
     await open();
-    await browser.find(".notes .msg.bad");
+    assert.match(await browser.text(".notes .msg"), /^A part of this page cannot be loaded\./);
     await browser.click(".notes [aria-label=Close]");
     await browser.until("!document.querySelector('.notes .toast')");
   }
+  await browser.goto(`${stage.server.url}/console/explorer/endOtherTokens`);
+  await browser.clickButton("Send Ctrl ↵", "main");
+  await shows(/A part of this page cannot be loaded\./);
   await browser.devtools("Network.setBlockedURLs", { urls: [] });
   await openPalette();
   await browser.find(".palette");

@@ -2,10 +2,10 @@ import { withQuery } from "../api.ts";
 import { code } from "../code.ts";
 import { listOperations, type Operation } from "../document.ts";
 import { ask } from "../asking.ts";
-import { type Child, el } from "../element.ts";
+import { type Child, el, fill } from "../element.ts";
 import { filters } from "../filters.ts";
 import { fieldsOf } from "../form.ts";
-import { card, head, message } from "../parts.ts";
+import { card, failure, head, message } from "../parts.ts";
 import { href, type Place } from "../router.ts";
 import { me, site } from "../session.ts";
 import { type Answer, app, type Call, showAnswer, snippet } from "./explorer_call.ts";
@@ -134,7 +134,8 @@ async function callCard(operation: Operation, answer: Answer) {
     if (method === "DELETE") {
       const [typed = method] = Object.values(given.read()).map(String);
       const words = `DELETE ${read().path}`;
-      return void await ask({ title: summary ?? path, words, action: "Send", typed, act });
+      return void await ask({ title: summary ?? path, words, action: "Send", typed, act })
+        .catch((error: unknown) => fill(answer.body, failure(error)));
     }
     if (!send.ariaDisabled) {
       send.ariaDisabled = "true"; // unlike `disabled` this keeps the focus
