@@ -1,4 +1,7 @@
 import assert from "node:assert/strict";
+import { mkdtemp, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import { after, afterEach, before, test } from "node:test";
 import { type Browser, openBrowser } from "../helpers/browser.ts";
 import { createClient } from "../helpers/http_client.ts";
@@ -8,31 +11,50 @@ import { memberOf, openStage, type Stage } from "./sign_in_stage.ts";
 const ESCAPE = "\uE00C";
 /** A long host name that does not exist. */
 const HOST = `${["a", "b", "c"].map((label) => label.repeat(60)).join(".")}.example`;
+/** The longest names of an event and of a scope. */
+const EVENT = "e".repeat(128);
+const SCOPE = "s".repeat(64);
 
+let folder: string;
 let stage: Stage;
 let browser: Browser;
 let send: (method: string, path: string, body?: object) => Promise<unknown>;
 
 before(async () => {
-  stage = await openStage({ env: { GATEPOST_RESEND_DELAYS: "10ms" } });
-  const password = await stage.addUser("olga", ["backend", "consumer"]);
+  folder = await mkdtemp(join(tmpdir(), "gatepost-extremes-"));
+  const emits = { [EVENT]: "It has a long name." };
+  const endpoint = { method: "GET", path: `/${"p".repeat(100)}`, scope: SCOPE, emits };
+  await writeFile(join(folder, "long.js"),
+    `export const long = { ...${JSON.stringify(endpoint)}, handle() {} };`);
+  stage = await openStage({ env: { GATEPOST_RESEND_DELAYS: "10ms", GATEPOST_ENDPOINTS: folder } });
+  const password = await stage.addUser("olga", ["backend", "consumer", SCOPE]);
   const client = createClient(stage.server.url);
   const login = await client.postJson("/consumer/login", { username: "olga", password });
   const authorization = `Bearer ${memberOf(login.json(), "token")}`;
   send = async (method, path, body) =>
     (await client.sendJson(method, path, body, { authorization })).json();
-  const endpoint = `https://${HOST}/hook`;
-  await send("POST", "/consumer/subscription", { event: "order.created", endpoint });
+  const order = { event: "order.created", endpoint: `https://${HOST}/hook` };
+  await send("POST", "/consumer/subscription", order);
   browser = await openBrowser({ width: 1280, height: 800 });
   await browser.goto(`${stage.server.url}/console`);
   await browser.logIn("olga", password);
 });
-after(() => Promise.all([browser?.close(), stage?.close()]));
+after(async () => {
+  await Promise.all([browser?.close(), stage?.close()]);
+  await rm(folder, { recursive: true, force: true });
+});
 afterEach(async () => assert.deepEqual(await browser.consoleErrors(), []));
 
 async function open(path: string): Promise<void> {
   await browser.goto(`${stage.server.url}/console/${path}`);
   await browser.find("main:not([aria-busy]) h1");
+}
+
+/** Fails if the content of an element is wider than the element, or than this width. */
+async function fits(css: string, width = Infinity): Promise<void> {
+  const [wide, room] = await browser.execute("const { scrollWidth, clientWidth } = " +
+    `document.querySelector("${css}"); return [scrollWidth, clientWidth]`) as [number, number];
+  assert.ok(wide <= Math.min(room, width), `${css}: ${wide} of ${room}`);
 }
 
 test("a problem with a long host name fits into the window", async () => {
@@ -45,8 +67,32 @@ test("a problem with a long host name fits into the window", async () => {
   await browser.find(".msg b");
   for (const width of [320, 1280]) {
     await browser.resize(width, 800);
-    const wide = await browser.execute("return document.documentElement.scrollWidth");
-    assert.ok(Number(wide) <= width, `${wide} of ${width}`);
+    await fits("html", width);
+  }
+});
+
+test("long names of events and endpoints fit into each page and dialog", async () => {
+  await open("start");
+  await browser.clickButton("Use a built-in receiver", "main");
+  await browser.find("#dispatch");
+  for (const width of [320, 1280]) {
+    await browser.resize(width, 800);
+    await fits("html", width);
+    await open("explorer");
+    await browser.find(".trio .pill");
+    await fits("html", width);
+    await fits(".ops");
+    await open(`subscriptions?event=${EVENT}`);
+    await browser.click("a.main");
+    await browser.clickButton("Delete…", "main");
+    await browser.find("dialog[open]");
+    await fits("dialog");
+    await browser.press(ESCAPE);
+    await browser.goto(`${stage.server.url}/account/webhooks`);
+    await browser.find("main:not([aria-busy]) .list code b");
+    await fits("html", width);
+    await open("start");
+    await browser.find("#dispatch");
   }
 });
 
@@ -103,8 +149,7 @@ test("a long filter fits into the window, with the button that removes it", asyn
   for (const width of [320, 1280]) {
     await browser.resize(width, 740);
     await open(`users?q=${"x".repeat(50)}`);
-    const wide = await browser.execute("return document.documentElement.scrollWidth");
-    assert.ok(Number(wide) <= width, `${wide} of ${width}`);
+    await fits("html", width);
     const [w, h] = await browser.execute("const button = document.querySelector('.token button');" +
       "return [button.offsetWidth, button.offsetHeight]") as readonly number[];
     assert.ok(Number(w) >= 24 && Number(h) >= 24, `${w} × ${h}`);
