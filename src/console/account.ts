@@ -1,4 +1,4 @@
-import { call, get, request, withQuery } from "./api.ts";
+import { call, get, Refusal, request, withQuery } from "./api.ts";
 import { type Child, el, fill } from "./element.ts";
 import { button } from "./parts.ts";
 import { me, root, site } from "./session.ts";
@@ -31,6 +31,7 @@ async function signOut(): Promise<void> {
 async function findSession(cursor = ""): Promise<string | undefined> {
   const path = withQuery(SESSIONS, { limit: 200, cursor });
   const answer = await request("GET", path, { credentials: "same-origin" });
+  if (!answer.ok) throw new Refusal(answer, await answer.json().catch(() => ({})));
   const { items, next_cursor } = await answer.json();
   const { id } = items.find(({ current }: { current: boolean }) => current) ?? {};
   return id ?? (next_cursor ? findSession(next_cursor) : undefined);

@@ -1,4 +1,4 @@
-import { failure, hasLetters, notify } from "./parts.ts";
+import { hasLetters, tell } from "./parts.ts";
 import { go, href } from "./router.ts";
 import { isAccount } from "./session.ts";
 
@@ -6,11 +6,8 @@ const PLACES: Readonly<Record<string, string>> = {
   o: "", d: "deliveries", e: "events", s: "subscriptions", u: "users", a: "audit", x: "explorer",
 };
 
-const open = (what: "openPalette" | "showHelp") => import("./palette.ts")
-  .then((palette) => palette[what]()).catch((error: unknown) => notify(failure(error)));
-
 /** Opens the palette, which is loaded when it is first wanted. */
-export const openPalette = () => open("openPalette");
+export const openPalette = () => import("./palette.ts").then((all) => all.openPalette(), tell);
 
 /** Listens to keys. Single letters can be switched off (WCAG 2.1.4). */
 export function beginKeys(): void {
@@ -43,7 +40,7 @@ function act(key: string): boolean {
       return field !== null;
     }
     case "?":
-      open("showHelp");
+      import("./palette.ts").then((all) => all.showHelp(), tell);
       return true;
     default: {
       // For each action that a key can start, a page has a button with that `data-key`.

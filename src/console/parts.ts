@@ -81,23 +81,20 @@ export function message(kind: string, ...words: readonly Child[]): HTMLElement {
 /** An error in one sentence. Every browser's error of a failed import() names the module. */
 export const reasonOf = (error: unknown): string => error instanceof Refusal ? error.message
   : !(error instanceof TypeError) ? String(error)
-  : /module/i.test(error.message) ? "A part of this page cannot be loaded."
+  : /module/.test(error.message) ? "A part of this page cannot be loaded."
   : "The server does not answer.";
 
 /** An error in the server's words, with the id of the request, by which the log can be searched. */
 export function failure(error: unknown): HTMLElement {
-  if (!(error instanceof Refusal)) {
-    return message("bad",
-      el("b", reasonOf(error), " "),
-      "Load this page again to see whether your last action was done.",
-      el("p", button("Load again", () => location.reload(), { kind: "tiny" })));
-  }
-  return message("bad",
-    el("b", error.message),
+  return message("bad", el("b", reasonOf(error)), error instanceof Refusal ? [
     signInAgain(error.maxAge),
     error.errors.map(({ pointer, detail }) =>
       el("p", pointer && el("code", `${pointer} `), detail)),
-    error.requestId && el("p.small.muted", "Request ", el("code", error.requestId)));
+    error.requestId && el("p.small.muted", "Request ", el("code", error.requestId)),
+  ] : [
+    " Load this page again to see whether your last action was done.",
+    el("p", button("Load again", () => location.reload(), { kind: "tiny" })),
+  ]);
 }
 
 /** A button that signs in anew and returns to the question, if the last sign-in is too old. */
@@ -125,7 +122,7 @@ export function button(
     try {
       await act();
     } catch (error) {
-      notify(failure(error));
+      tell(error);
     } finally {
       made.ariaDisabled = null;
       refocus(made);
@@ -177,6 +174,9 @@ export function notify(words: Child): void {
   setTimeout(() => notes.append(note), 50);
   if (!isError) setTimeout(close, 6000);
 }
+
+/** Shows an error at the foot of the window. */
+export const tell = (error: unknown) => notify(failure(error));
 
 /** Attributes of an input for a time. Without `max`, Chromium allows years that Date does not. */
 export const DATE_TIME = { type: "datetime-local", max: "9999-12-31T23:59" };

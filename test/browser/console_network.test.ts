@@ -162,3 +162,15 @@ test("a part of a page that is gone, as after an upgrade, is reported", async ()
   await openPalette();
   await browser.find(".palette");
 });
+
+test("a sign-out that the server refuses is reported in its words", async () => {
+  await browser.goto(`${stage.server.url}/account/webhooks`);
+  await browser.find(".bar button");
+  await browser.execute(`const send = fetch;
+    window.fetch = (...all) => /session/.test(all[0])
+      ? Promise.resolve(Response.json({ detail: "Too busy.", request_id: "r1" }, { status: 503 }))
+      : send(...all);`);
+  await browser.click(".bar button");
+  await until(async () => /^Too busy\.\s+Request r1/.test(await browser.text(".notes")),
+    () => browser.text(".notes"));
+});
