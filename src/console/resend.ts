@@ -29,6 +29,9 @@ const LOOK_MS = 1000;
 /** If more than this are to be sent, the user must type their number. */
 const MANY = 10_000;
 
+/** Whether another try would not change the error. */
+const isFinal = (error: unknown) => error instanceof Refusal && error.status < 500;
+
 const pause = () => new Promise((resolve) => setTimeout(resolve, LOOK_MS));
 
 /**
@@ -107,8 +110,10 @@ export async function openResend(
     fill(said, message("warn", "One is being sent. Waiting for its outcome…"));
     let trial: Delivery | undefined;
     while (tried && said.isConnected && !trial) {
-      const now = await get<Delivery>(`${delivery}/${tried}`);
-      if (now.attempt > 0 || now.status !== "pending") trial = now;
+      const now = await get<Delivery>(`${delivery}/${tried}`).catch((error: unknown) => {
+        if (isFinal(error)) throw error;
+      });
+      if (now && (now.attempt > 0 || now.status !== "pending")) trial = now;
       else await pause();
     }
     const { count } = await send({ dry_run: true });
@@ -170,7 +175,7 @@ async function showProgress(path: string): Promise<void> {
         return close.focus();
       }
     } catch (error) {
-      if (error instanceof Refusal && error.status < 500) return fill(far, failure(error));
+      if (isFinal(error)) return fill(far, failure(error));
       fill(far, " Not live; it tries again");
     }
     await pause();

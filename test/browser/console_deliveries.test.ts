@@ -148,6 +148,9 @@ test("failed deliveries are counted, one is tried, and then the rest is sent", a
   // A browser clock that is an hour slow excludes none.
   await browser.execute("const Right = Date; window.Date = class extends Right {" +
     "constructor(at = Date.now()) { super(at); } static now() { return Right.now() - 3600e3; } }");
+  // The network fails once while the page waits for the outcome.
+  await browser.execute("const send = fetch; let failed = 1; window.fetch = (to, init) => " +
+    "/delivery.d/.test(to) && failed-- > 0 ? Promise.reject(new TypeError()) : send(to, init)");
   stage.appSite.answer("/hook", 200);
   const sent = stage.appSite.count("/hook");
   await browser.click(".head .btn");
