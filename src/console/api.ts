@@ -40,10 +40,16 @@ export const maxAgeOf = ({ headers }: Response) =>
 export async function request(
   method: string,
   path: string,
-  { headers = {}, body = null, signal = null, token: other, credentials = "omit" }: {
+  {
+    headers = {},
+    body = null,
+    signal = AbortSignal.timeout(30_000), // a server that is stopped does not respond
+    token: other,
+    credentials = "omit",
+  }: {
     readonly headers?: Record<string, string>;
     readonly body?: string | null | undefined;
-    readonly signal?: AbortSignal | null;
+    readonly signal?: AbortSignal;
     readonly token?: string | undefined;
     readonly credentials?: RequestCredentials;
   } = {},
@@ -61,7 +67,7 @@ export async function request(
   return isOver ? send(await accessToken(true)) : answer;
 }
 
-/** Sends a request in JSON. Throws Refusal, or TypeError if the server does not answer. */
+/** Sends a request in JSON. Throws Refusal, or another error if the server does not answer. */
 export async function call<Body>(method: string, path: string, body?: unknown): Promise<Body> {
   const json = body === undefined ? {}
     : { body: JSON.stringify(body), headers: { "content-type": "application/json" } };
@@ -70,7 +76,7 @@ export async function call<Body>(method: string, path: string, body?: unknown): 
   const isJson = /json/.test(answer.headers.get("content-type") ?? "");
   // A response without JSON is a proxy's: it cannot reach the server, or wants a sign-in.
   if (!isJson && (answer.ok ? text : answer.status >= 500)) {
-    throw new TypeError(`status ${answer.status}`);
+    throw new TypeError();
   }
   const parsed = isJson ? JSON.parse(text) : {};
   if (answer.ok) return parsed;

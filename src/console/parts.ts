@@ -78,11 +78,14 @@ export function message(kind: string, ...words: readonly Child[]): HTMLElement {
     icon(kind === "ok" ? "check" : "alert", 20), el("div", words));
 }
 
-/** An error in one sentence. Every browser's error of a failed import() names the module. */
+/**
+ * An error in one sentence. Every browser's error of a failed import() names the module; a request
+ * without a response ends with a TypeError or, after its time, with a TimeoutError.
+ */
 export const reasonOf = (error: unknown): string => error instanceof Refusal ? error.message
-  : !(error instanceof TypeError) ? String(error)
-  : /module/.test(error.message) ? "A part of this page cannot be loaded."
-  : "The server does not answer.";
+  : /module/.test(`${error}`) ? "A part of this page cannot be loaded."
+  : /^T[iy]/.test(`${error}`) ? "The server does not answer."
+  : `${error}`;
 
 /** An error in the server's words, with the id of the request, by which the log can be searched. */
 export function failure(error: unknown): HTMLElement {

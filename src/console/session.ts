@@ -109,7 +109,7 @@ async function obtain(form: Record<string, string>): Promise<string | undefined>
   const body = new URLSearchParams({ client_id: CLIENT, ...form });
   const answer = await fetch(`${site.base}/authorization/token`, { method: "POST", body });
   learnTime(answer);
-  if (answer.status >= 500 || answer.status === 429) throw new TypeError(`status ${answer.status}`);
+  if (answer.status >= 500 || answer.status === 429) throw new TypeError();
   const { access_token: access, refresh_token: refresh, expires_in, error } = await answer.json();
   if (!answer.ok) return error ?? "";
   const ms = expires_in * 1000;

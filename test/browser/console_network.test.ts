@@ -40,6 +40,18 @@ test("a server that its proxy cannot reach is reported as not answering", async 
   await shows(/The server does not answer\.[^]*Load again$/);
 });
 
+test("a server that never responds is reported as not answering", async () => {
+  await browser.goto(`${stage.server.url}/console/users`);
+  await browser.find("main .list-of");
+  await browser.execute(`const [send, wait] = [fetch, AbortSignal.timeout.bind(AbortSignal)];
+    AbortSignal.timeout = (ms) => wait(ms / 100);
+    window.fetch = (to, init) => !to.includes("/backend/app") ? send(to, init)
+      : new Promise((_, reject) =>
+        init.signal?.addEventListener("abort", () => reject(init.signal.reason)));`);
+  await browser.click(".nav [data-page=apps]");
+  await shows(/The server does not answer\.[^]*Load again$/);
+});
+
 test("an error of a proxy is shown with its status and without a request id", async () => {
   await browser.execute(proxy("/backend/grant", 413));
   await browser.click(".nav [data-page=grants]");
